@@ -1,0 +1,85 @@
+"""BaseAllocator: four of the six methods, made from the other two.
+
+For those who write an allocator: define `allocate` and `deallocate`, and inherit the rest. It is offered, not required:
+any class with the six methods is an allocator.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+from allocators._mypyc import mypyc_attr
+from allocators.block import Block, copy, released, zero
+from allocators.layout import Layout
+from allocators.protocol import MisuseError
+
+
+@mypyc_attr(native_class=True, allow_interpreted_subclasses=True)
+class BaseAllocator:
+    """Default bodies: growing and shrinking allocate, copy and deallocate."""
+
+    def allocate(self, layout: Layout) -> Block:
+        raise NotImplementedError(f"{type(self).__name__} must define allocate")
+
+    def deallocate(self, block: Block, layout: Layout) -> None:
+        raise NotImplementedError(f"{type(self).__name__} must define deallocate")
+
+    def allocate_zeroed(self, layout: Layout) -> Block:
+        block = self.allocate(layout)
+        zero(block, 0, block.size)
+        return block
+
+    def grow(self, block: Block, old: Layout, new: Layout) -> Block:
+        check_grow(block, old, new)
+        return self._move(block, old, new, old.size)
+
+    def grow_zeroed(self, block: Block, old: Layout, new: Layout) -> Block:
+        grown = self.grow(block, old, new)
+        zero(grown, old.size, grown.size)
+        return grown
+
+    def shrink(self, block: Block, old: Layout, new: Layout) -> Block:
+        check_shrink(block, old, new)
+        return self._move(block, old, new, new.size)
+
+    def _move(self, block: Block, old: Layout, new: Layout, kept: int) -> Block:
+        moved = self.allocate(new)
+        copy(block, moved, kept)
+        self.deallocate(block, old)
+        return moved
+
+    def owns(self, block: Block) -> bool:
+        """Whether the block's address lies in memory that this allocator manages."""
+        raise NotImplementedError(f"{type(self).__name__} cannot tell which blocks it owns")
+
+    def close(self) -> None:
+        """Give all memory back. What was allocated must not be used any more; closing twice is harmless."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def check_grow(block: Block, old: Layout, new: Layout) -> None:
+    """Raise `MisuseError` unless `block` is live, `old` may fit it, and `new` is no smaller."""
+    if block.region.memory is None:
+        raise released(block)
+    if new.size < old.size:
+        raise MisuseError(f"grow from {old.size} to {new.size} bytes: use shrink")
+    if old.size > block.size:
+        raise MisuseError(f"layout of {old.size} bytes does not fit a block of {block.size}")
+
+
+def check_shrink(block: Block, old: Layout, new: Layout) -> None:
+    """Raise `MisuseError` unless `block` is live, `old` may fit it, and `new` is no larger."""
+    if block.region.memory is None:
+        raise released(block)
+    if new.size > old.size:
+        raise MisuseError(f"shrink from {old.size} to {new.size} bytes: use grow")
+    if old.size > block.size:
+        raise MisuseError(f"layout of {old.size} bytes does not fit a block of {block.size}")

@@ -1,0 +1,121 @@
+"""Interner: distinct byte strings to dense ids 0, 1, 2, ... and back.
+
+Layout: all bytes end to end in one ByteBuffer; for each id the offset of its end, and its hash; an open-addressing
+table of ids + 1 (0 is a free slot) of a power of two, at most half full, probed linearly.
+
+Costs: one hash of the bytes and, most often, one comparison; 12 bytes an id, and 8 to 16 for the table, beside the
+bytes. Nothing is ever removed.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Final, Generic, Self, TypeVar
+
+from allocators._mypyc import i64, mypyc_attr
+from allocators.collections.byte_buffer import ByteBuffer
+from allocators.collections.vec import Vec
+from allocators.protocol import Allocator
+
+A = TypeVar("A", bound=Allocator, covariant=True)
+
+_FIRST_SLOTS: Final = 32
+
+
+@mypyc_attr(native_class=True)
+class Interner(Generic[A]):
+    """Each distinct byte string gets the next id, for good."""
+
+    __slots__ = ("_bytes", "_ends", "_hashes", "_mask", "_slots", "allocator")
+
+    def __init__(self, allocator: A) -> None:
+        self.allocator: Final[A] = allocator
+        self._bytes: ByteBuffer[A] = ByteBuffer(allocator)
+        self._ends: Vec[A] = Vec(allocator, "I")
+        self._hashes: Vec[A] = Vec(allocator, "q")
+        self._slots: Vec[A] = Vec(allocator, "I")
+        self._mask: i64 = -1
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    def intern(self, text: bytes) -> int:
+        """The id of `text`, a new one where it has none yet. On `AllocError` nothing has changed."""
+        hashed = hash(text)
+        slot = self._find(text, hashed)
+        if slot >= 0:
+            found: int = self._slots.data[slot]
+            if found:
+                return found - 1
+        new_id = len(self._ends)
+        if 2 * (new_id + 1) > self._mask + 1:
+            self._rehash()
+            slot = self._find(text, hashed)
+        self._ends.reserve(1)
+        self._hashes.reserve(1)
+        self._bytes.write(text)
+        self._ends.append(len(self._bytes))
+        self._hashes.append(hashed)
+        self._slots.data[slot] = new_id + 1
+        return new_id
+
+    def find(self, text: bytes) -> int:
+        """The id of `text`, or -1 where it has none."""
+        slot = self._find(text, hash(text))
+        return -1 if slot < 0 else int(self._slots.data[slot]) - 1
+
+    def _find(self, text: bytes, hashed: int) -> int:
+        """The slot that holds `text`, or the free one where it belongs; -1 while there is no table."""
+        mask: int = self._mask
+        if mask < 0:
+            return -1
+        slots = self._slots.data
+        hashes = self._hashes.data
+        slot = hashed & mask
+        while True:
+            found: int = slots[slot]
+            if found == 0 or (hashes[found - 1] == hashed and self.lookup(found - 1) == text):
+                return slot
+            slot = (slot + 1) & mask
+
+    def _rehash(self) -> None:
+        size = max(_FIRST_SLOTS, 2 * (self._mask + 1))
+        slots: Vec[A] = Vec(self.allocator, "I")
+        slots.fill(0, size)
+        mask = size - 1
+        data = slots.data
+        for new_id, hashed in enumerate(self._hashes.view):
+            slot = hashed & mask
+            while data[slot]:
+                slot = (slot + 1) & mask
+            data[slot] = new_id + 1
+        self._slots.close()
+        self._slots = slots
+        self._mask = mask
+
+    def lookup(self, id: int) -> bytes:
+        """The byte string of an id; IndexError where there is none."""
+        if not 0 <= id < len(self._ends):
+            raise IndexError(f"no byte string has id {id}; there are {len(self._ends)}")
+        ends = self._ends.data
+        start: int = ends[id - 1] if id else 0
+        return self._bytes.slice(start, ends[id])
+
+    def close(self) -> None:
+        """Give the memory back; closing twice is harmless."""
+        self._slots.close()
+        self._hashes.close()
+        self._ends.close()
+        self._bytes.close()
+        self._mask = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Interner of {len(self)} byte strings>"

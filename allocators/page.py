@@ -1,0 +1,256 @@
+"""PageAlloc: every allocation is its own run of whole pages from the operating system.
+
+Layout: one anonymous private mapping a block, from a page boundary, as long as the size rounded up to pages. For an
+alignment beyond a page the mapping is longer by that much; the slack is address space that is never touched, so it
+costs no memory. The block covers all its pages: what is returned is larger than what was asked for.
+
+Costs: two system calls an allocation, some microseconds, and a page at least. Fresh pages are zero, so
+`allocate_zeroed` is free, and growing moves page table entries rather than bytes where the OS can remap.
+
+Not for: small or short-lived blocks. Put an `Arena` or a `BumpAlloc` on top.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import sys
+from typing import Final
+
+from allocators._mypyc import i64, mypyc_attr
+from allocators.base import BaseAllocator, check_grow, check_shrink
+from allocators.block import Block, Region, address_of, dangling, released, zero
+from allocators.layout import Layout
+from allocators.protocol import Access, AllocError, MisuseError
+
+PAGE_SIZE: Final[int] = mmap.PAGESIZE
+
+# Python's default for anonymous mappings is MAP_SHARED, which grows without growing the file behind it: touching a new
+# page then kills the process.
+_FLAGS: Final[int] = 0 if sys.platform == "win32" else mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+_CAN_REMAP: Final = sys.platform == "linux"
+
+
+def map_pages(size: int) -> mmap.mmap:
+    """A fresh zeroed private mapping of `size` bytes. Raises OSError or OverflowError where the OS refuses."""
+    if sys.platform == "win32":
+        return mmap.mmap(-1, size)
+    return mmap.mmap(-1, size, flags=_FLAGS)
+
+
+@mypyc_attr(native_class=True)
+class PageAlloc(BaseAllocator):
+    """Whole pages from the OS. Satisfies `Pages`.
+
+    Memory never vanishes under a live view: where somebody still looks at a block when it is deallocated, its pages
+    are unmapped when the last view dies.
+    """
+
+    __slots__ = ("_access", "_allocated", "_live")
+
+    def __init__(self) -> None:
+        self._live: dict[int, Region] = {}
+        self._access: dict[int, str] = {}
+        self._allocated: i64 = 0
+
+    @property
+    def page_size(self) -> int:
+        return PAGE_SIZE
+
+    @property
+    def allocated_bytes(self) -> int:
+        """Bytes mapped for live blocks, slack for alignment included."""
+        return self._allocated
+
+    @property
+    def live_blocks(self) -> int:
+        """Number of live blocks, those of size zero not counted."""
+        return len(self._live)
+
+    def allocate(self, layout: Layout) -> Block:
+        if layout.size == 0:
+            return dangling(layout.align)
+        # Plain ints: the sum can exceed 2**63, which the OS then refuses.
+        align: int = layout.align
+        slack = align - PAGE_SIZE if align > PAGE_SIZE else 0
+        size = _round_to_pages(layout.size)
+        try:
+            mapping = map_pages(size + slack)
+        except (OSError, OverflowError, ValueError) as error:
+            raise AllocError("page", layout, in_use=self._allocated, reason=str(error)) from None
+        return self._adopt(mapping, size, align)
+
+    def _adopt(self, mapping: mmap.mmap, size: int, align: int) -> Block:
+        """Make the aligned `size` bytes of a mapping a live block."""
+        memory = memoryview(mapping)
+        base = address_of(memory)
+        address = (base + align - 1) & -align
+        if len(memory) != size:
+            memory = memory[address - base : address - base + size]
+        region = Region(address, size, memory)
+        self._live[address] = region
+        self._allocated += len(mapping)
+        return Block(address, size, region)
+
+    def allocate_zeroed(self, layout: Layout) -> Block:
+        return self.allocate(layout)
+
+    def deallocate(self, block: Block, layout: Layout) -> None:
+        if block.region.memory is None:
+            raise released(block)
+        if block.size == 0 and block.address not in self._live:
+            block.release()
+            return
+        mapping = self._forget(block)
+        block.release()
+        try:
+            mapping.close()
+        except BufferError:
+            # Somebody still looks at the pages; the last view to die unmaps them.
+            pass
+
+    def _region_of(self, block: Block) -> Region:
+        region = self._live.get(block.address)
+        if region is None or region is not block.region:
+            raise MisuseError(f"{block!r} was not allocated here")
+        return region
+
+    def _forget(self, block: Block) -> mmap.mmap:
+        """Close the region of a live block and return its mapping."""
+        region = self._region_of(block)
+        mapping = _mapping_of(region)
+        self._allocated -= len(mapping)
+        del self._live[block.address]
+        self._access.pop(block.address, None)
+        region.close()
+        return mapping
+
+    def grow(self, block: Block, old: Layout, new: Layout) -> Block:
+        check_grow(block, old, new)
+        if block.size == 0:
+            return self._move(block, old, new, 0)
+        region = self._region_of(block)
+        size = _round_to_pages(new.size)
+        if block.address % new.align == 0 and size == region.size:
+            return self._renew(block, region)
+        return self._remap(block, old, new, old.size)
+
+    def grow_zeroed(self, block: Block, old: Layout, new: Layout) -> Block:
+        # What lies between the old size and the end of its last page may be dirty; pages behind it are fresh.
+        dirty = block.size
+        grown = self.grow(block, old, new)
+        zero(grown, old.size, min(dirty, grown.size))
+        return grown
+
+    def shrink(self, block: Block, old: Layout, new: Layout) -> Block:
+        check_shrink(block, old, new)
+        if new.size == 0:
+            empty = dangling(new.align)
+            self.deallocate(block, old)
+            return empty
+        region = self._region_of(block)
+        size = _round_to_pages(new.size)
+        if block.address % new.align == 0 and size == region.size:
+            return self._renew(block, region)
+        return self._remap(block, old, new, new.size)
+
+    def _renew(self, block: Block, region: Region) -> Block:
+        block.release()
+        return Block(region.address, region.size, region)
+
+    def _remap(self, block: Block, old: Layout, new: Layout, kept: int) -> Block:
+        """Resize the mapping of a block, by the OS where it can, else by copying."""
+        region = self._region_of(block)
+        mapping = _mapping_of(region)
+        plain = region.size == len(mapping) and new.align <= PAGE_SIZE and block.address not in self._access
+        if not _CAN_REMAP or not plain:
+            return self._move(block, old, new, kept)
+        size = _round_to_pages(new.size)
+        before = region.size
+        region.close()
+        try:
+            mapping.resize(size)
+        except (OSError, ValueError, OverflowError, BufferError) as error:
+            region.memory = memoryview(mapping)
+            if isinstance(error, BufferError):
+                # Somebody looks at the pages, so they must stay where they are.
+                return self._move(block, old, new, kept)
+            raise AllocError("page", new, in_use=self._allocated, reason=str(error)) from None
+        del self._live[block.address]
+        self._allocated -= before
+        block.release()
+        return self._adopt(mapping, size, 1)
+
+    def protect(self, block: Block, access: Access) -> None:
+        """Allow reading ('r'), reading and writing ('rw'), or reading and executing ('rx') of all pages of a block.
+
+        While the pages cannot be written, `block.view` is read-only. Raises `MisuseError` where a writable view is
+        still alive that would crash the process when written through, and OSError where the system refuses.
+        """
+        if sys.platform == "win32":
+            raise NotImplementedError("protection of pages is not supported on Windows")
+        if access not in _PROTECTIONS:
+            raise MisuseError(f"unknown access {access!r}, want one of {', '.join(_PROTECTIONS)}")
+        region = self._region_of(block)
+        mapping = _mapping_of(region)
+        offset = region.address - address_of(memoryview(mapping))
+        region.close()
+        try:
+            if access != "rw" and _has_views(mapping):
+                raise MisuseError(f"a view of {region!r} is still alive; release it before taking away writing")
+            _mprotect(region.address, region.size, _PROTECTIONS[access])
+            self._access[block.address] = access
+        finally:
+            memory = memoryview(mapping)[offset : offset + region.size]
+            writable = self._access.get(block.address, "rw") == "rw"
+            region.memory = memory if writable else memory.toreadonly()
+
+    def owns(self, block: Block) -> bool:
+        region = self._live.get(block.address)
+        return region is not None and region is block.region
+
+    def close(self) -> None:
+        """Unmap every live block, or leave its pages to the last view of them."""
+        for region in list(self._live.values()):
+            block = Block(region.address, region.size, region)
+            self.deallocate(block, Layout(region.size, 1))
+
+    def __repr__(self) -> str:
+        return "page"
+
+
+def _round_to_pages(size: int) -> int:
+    return (size + PAGE_SIZE - 1) & -PAGE_SIZE
+
+
+def _mapping_of(region: Region) -> mmap.mmap:
+    mapping = region.view.obj
+    assert isinstance(mapping, mmap.mmap)
+    return mapping
+
+
+def _has_views(mapping: mmap.mmap) -> bool:
+    """Whether any view of the mapping is alive: only then does Python refuse to resize it, here to what it is."""
+    try:
+        mapping.resize(len(mapping))
+    except BufferError:
+        return True
+    return False
+
+
+_PROTECTIONS: Final[dict[str, int]] = (
+    {}
+    if sys.platform == "win32"
+    else {
+        "r": mmap.PROT_READ,
+        "rw": mmap.PROT_READ | mmap.PROT_WRITE,
+        "rx": mmap.PROT_READ | mmap.PROT_EXEC,
+    }
+)
+
+
+def _mprotect(address: int, size: int, protection: int) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.mprotect(ctypes.c_void_p(address), ctypes.c_size_t(size), protection) != 0:
+        error = ctypes.get_errno()
+        raise OSError(error, f"mprotect of {size} bytes at {address:#x} failed with errno {error}")

@@ -1,0 +1,105 @@
+"""The contract that every allocator keeps, and the errors it raises.
+
+The contract is that of Rust's `Allocator` trait. A block is *currently allocated* from the call that returned it until
+it is given to `deallocate`, or to a `grow` or `shrink` that succeeds (which ends the old block even where the address
+stays). A layout *fits* a block when its alignment is that of the allocation and its size lies between the size last
+asked for and the size last returned.
+
+This module is never compiled: mypyc cannot compile runtime-checkable protocols, nor exceptions derived from builtins.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from allocators.block import Block
+    from allocators.layout import Layout
+
+#: What code may do with pages: read, read and write, or read and execute. Never write and execute at once.
+Access = Literal["r", "rw", "rx"]
+
+
+class LayoutError(ValueError):
+    """A size or an alignment that no allocation can have."""
+
+
+class MisuseError(ValueError):
+    """A block or view was used against the contract: released, foreign, or with a layout that does not fit it."""
+
+
+class AllocError(MemoryError):
+    """An allocator could not serve a request; nothing has changed.
+
+    `size` and `align` are what was asked for, in bytes; `limit` and `in_use` are the allocator's own figures in bytes,
+    or None where it has none. `allocator` is the allocator's name.
+    """
+
+    def __init__(
+        self, allocator: str, layout: Layout, *, limit: int | None = None, in_use: int | None = None, reason: str = ""
+    ) -> None:
+        self.allocator = allocator
+        self.size: int = layout.size
+        self.align: int = layout.align
+        self.limit = limit
+        self.in_use = in_use
+        self.reason = reason
+        message = f"{allocator}: cannot allocate {self.size} bytes aligned to {self.align}"
+        details = []
+        if reason:
+            details.append(reason)
+        if limit is not None:
+            details.append(f"limit {limit} bytes")
+        if in_use is not None:
+            details.append(f"in use {in_use} bytes")
+        super().__init__(f"{message} ({', '.join(details)})" if details else message)
+
+
+@runtime_checkable
+class Allocator(Protocol):
+    """Six methods that hand out, resize and take back blocks of real memory.
+
+    Zero size is legal everywhere and touches no memory. Every method that returns a block may return more bytes than
+    were asked for. When one raises `AllocError`, the allocator and every block are as they were.
+    """
+
+    def allocate(self, layout: Layout) -> Block:
+        """Return a block of at least `layout.size` bytes, aligned to `layout.align`, contents undefined."""
+        ...
+
+    def allocate_zeroed(self, layout: Layout) -> Block:
+        """As `allocate`, with every byte zero."""
+        ...
+
+    def deallocate(self, block: Block, layout: Layout) -> None:
+        """End a block; `layout` must fit it."""
+        ...
+
+    def grow(self, block: Block, old: Layout, new: Layout) -> Block:
+        """Return a block for `new` (`new.size >= old.size`) that starts with the first `old.size` bytes of `block`.
+
+        The alignment may change. On success `block` has ended; on failure it is unchanged.
+        """
+        ...
+
+    def grow_zeroed(self, block: Block, old: Layout, new: Layout) -> Block:
+        """As `grow`, with every byte from `old.size` on zero."""
+        ...
+
+    def shrink(self, block: Block, old: Layout, new: Layout) -> Block:
+        """Return a block for `new` (`new.size <= old.size`) that holds the first `new.size` bytes of `block`."""
+        ...
+
+
+@runtime_checkable
+class Pages(Allocator, Protocol):
+    """An allocator whose blocks own whole pages, so that their protection can be changed."""
+
+    @property
+    def page_size(self) -> int:
+        """Bytes in a page."""
+        ...
+
+    def protect(self, block: Block, access: Access) -> None:
+        """Set what may be done with all pages of `block`."""
+        ...

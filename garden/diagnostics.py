@@ -1,0 +1,128 @@
+"""Diagnostics: what can be wrong with a program, as data, and how it is shown.
+
+`CODES` is the one list of everything that can be reported. A code is for life: its number is never given to another
+mistake. E01.. lexer, E02.. parser, E03.. types, E04.. lowering, T.. traps at run time.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from allocators._mypyc import mypyc_attr
+from garden.source import Source
+
+CODES: Final[dict[str, str]] = {
+    "E0100": "the source is not valid UTF-8",
+    "E0101": "unknown character",
+    "E0102": "unterminated string",
+    "E0103": "malformed number",
+    "E0201": "unexpected token",
+    "E0202": "expected an identifier",
+    "E0203": "expected an expression",
+    "E0204": "a match needs a default arm",
+    "E0205": "an import takes package names in quotes",
+    "E0206": "malformed type",
+    "E0207": "a doc comment stands where nothing can be documented",
+    "E0208": "a function inside a function or an arm",
+    "E0209": "nested too deeply",
+    "E0210": "expected a type",
+    "E0301": "unknown name",
+    "E0302": "unknown function",
+    "E0303": "unknown package",
+    "E0304": "package is not imported",
+    "E0305": "package has no such function",
+    "E0306": "wrong number of arguments",
+    "E0307": "wrong argument type",
+    "E0308": "operands of these types do not go with the operator",
+    "E0309": "no cast between these types",
+    "E0310": "cast to the same type",
+    "E0311": "array members of different types",
+    "E0312": "an empty array has no type",
+    "E0313": "duplicate field",
+    "E0314": "no such field",
+    "E0315": "a condition must be a Bool",
+    "E0316": "match arms of different types",
+    "E0317": "wrong return type",
+    "E0318": "a function of this name exists already",
+    "E0319": "a value is wanted, and there is none",
+    "E0320": "not something that can be called",
+    "E0321": "no overload takes these arguments",
+    "E0322": "generic parameters conflict",
+    "E0323": "a parameter of this name exists already",
+    "E0324": "an empty import",
+    "E0325": "this function is declared but not implemented",
+    "E0401": "integer outside 64 bits",
+    "E0402": "double out of range",
+    "T0001": "division by zero",
+    "T0002": "stack overflow",
+    "T0003": "out of memory",
+    "T0004": "assertion failed",
+    "T0005": "index out of range",
+    "T0006": "a host function refused its arguments",
+    "T0007": "interrupted",
+}
+
+
+@mypyc_attr(native_class=True)
+class Diagnostic:
+    """One mistake: a code of `CODES`, a message, and the bytes `start..start+length` of the source it is about."""
+
+    __slots__ = ("code", "helps", "label", "length", "message", "notes", "start")
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        start: int,
+        length: int,
+        *,
+        label: str = "",
+        notes: tuple[str, ...] = (),
+        helps: tuple[str, ...] = (),
+    ) -> None:
+        assert code in CODES, code
+        self.code: Final = code
+        self.message: Final = message
+        self.start: Final = start
+        self.length: Final = length
+        self.label: Final = label
+        self.notes: Final = notes
+        self.helps: Final = helps
+
+    def render(self, source: Source, *, color: bool = False) -> str:
+        """Position, code and message; the source line; the underline with its label; notes and helps."""
+        line, column = source.position(self.start)
+        line_start, text = source.line_at(self.start)
+        before = text[: self.start - line_start].decode("utf-8", "replace")
+        marked = text[self.start - line_start : self.start - line_start + self.length].decode("utf-8", "replace")
+        # Tabs stay tabs, so that the underline stands below what it marks however wide they are shown.
+        indent = "".join(["\t" if char == "\t" else " " for char in before])
+        underline = "~" * max(1, len(marked))
+        red, bold, plain = ("\x1b[31m", "\x1b[1m", "\x1b[0m") if color else ("", "", "")
+        lines = [
+            f"{bold}{source.name}:{line}:{column}: {red}{self.code}{plain}{bold}: {self.message}{plain}",
+            text.decode("utf-8", "replace"),
+            f"{indent}{red}{underline}{plain}{' ' + self.label if self.label else ''}",
+        ]
+        lines.extend([f"note: {note}" for note in self.notes])
+        lines.extend([f"help: {help}" for help in self.helps])
+        return "\n".join(lines)
+
+    def as_dict(self, source: Source) -> dict[str, object]:
+        """The same as plain data, for JSON."""
+        line, column = source.position(self.start)
+        return {
+            "file": source.name,
+            "line": line,
+            "column": column,
+            "start": self.start,
+            "length": self.length,
+            "code": self.code,
+            "message": self.message,
+            "label": self.label,
+            "notes": list(self.notes),
+            "helps": list(self.helps),
+        }
+
+    def __repr__(self) -> str:
+        return f"<Diagnostic {self.code} at {self.start}: {self.message}>"

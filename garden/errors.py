@@ -1,0 +1,37 @@
+"""Exceptions of garden. Never compiled: mypyc cannot compile exceptions derived from builtins well."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from garden.diagnostics import Diagnostic
+    from garden.source import Source
+
+
+class GardenError(Exception):
+    """Base of everything that garden raises for a program that is wrong or goes wrong."""
+
+
+class CompileError(GardenError):
+    """The program is not valid. `diagnostics` says why, in source order."""
+
+    def __init__(self, source: Source, diagnostics: list[Diagnostic]) -> None:
+        self.source = source
+        self.diagnostics = diagnostics
+        super().__init__("\n".join([diagnostic.render(source) for diagnostic in diagnostics]))
+
+
+class Trap(GardenError):
+    """A running program did what it must not: `code` is one of the T codes.
+
+    `offset` is the byte offset in the source, -1 where it is not known; `backtrace` the names of the active functions,
+    entry first, where it was asked for. Host functions raise it with code and message only; the machine adds the rest.
+    """
+
+    def __init__(self, code: str, message: str, offset: int = -1, backtrace: tuple[str, ...] = ()) -> None:
+        self.code = code
+        self.message = message
+        self.offset = offset
+        self.backtrace = backtrace
+        super().__init__(f"{code}: {message}")

@@ -1,0 +1,36 @@
+"""Source: the bytes of one program, and where in them a byte offset lies."""
+
+from __future__ import annotations
+
+from typing import Final
+
+#: Token and node tables keep offsets in 32 bits.
+MAX_SOURCE_BYTES: Final = (1 << 32) - 1
+
+
+class Source:
+    """A program's text as UTF-8 bytes, and the name that diagnostics give it.
+
+    Raises ValueError where the text is longer than `MAX_SOURCE_BYTES`.
+    """
+
+    def __init__(self, name: str, text: bytes) -> None:
+        if len(text) > MAX_SOURCE_BYTES:
+            raise ValueError(f"{name}: a program may have at most {MAX_SOURCE_BYTES} bytes, this one has {len(text)}")
+        self.name: Final = name
+        self.text: Final = text
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Line and column of a byte offset, both from 1; columns count characters."""
+        offset = min(max(offset, 0), len(self.text))
+        line_start = self.text.rfind(b"\n", 0, offset) + 1
+        line = self.text.count(b"\n", 0, offset) + 1
+        return line, len(self.text[line_start:offset].decode("utf-8", "replace")) + 1
+
+    def line_at(self, offset: int) -> tuple[int, bytes]:
+        """Where the line around a byte offset starts, and its bytes without the line end."""
+        offset = min(max(offset, 0), len(self.text))
+        start = self.text.rfind(b"\n", 0, offset) + 1
+        end = self.text.find(b"\n", offset)
+        line = self.text[start:] if end < 0 else self.text[start:end]
+        return start, line.removesuffix(b"\r")
