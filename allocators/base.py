@@ -12,7 +12,7 @@ from typing import Self
 from allocators._mypyc import mypyc_attr
 from allocators.block import Block, copy, released, zero
 from allocators.layout import Layout
-from allocators.protocol import MisuseError
+from allocators.protocol import MisuseError, Pages
 
 
 @mypyc_attr(native_class=True, allow_interpreted_subclasses=True)
@@ -51,7 +51,7 @@ class BaseAllocator:
 
     def owns(self, block: Block) -> bool:
         """Whether the block's address lies in memory that this allocator manages."""
-        raise NotImplementedError(f"{type(self).__name__} cannot tell which blocks it owns")
+        raise MisuseError(f"{self!r} cannot tell which blocks it owns")
 
     def close(self) -> None:
         """Give all memory back. What was allocated must not be used any more; closing twice is harmless."""
@@ -72,7 +72,7 @@ def check_grow(block: Block, old: Layout, new: Layout) -> None:
     if new.size < old.size:
         raise MisuseError(f"grow from {old.size} to {new.size} bytes: use shrink")
     if old.size > block.size:
-        raise MisuseError(f"layout of {old.size} bytes does not fit a block of {block.size}")
+        raise unfit(block, old)
 
 
 def check_shrink(block: Block, old: Layout, new: Layout) -> None:
@@ -82,4 +82,31 @@ def check_shrink(block: Block, old: Layout, new: Layout) -> None:
     if new.size > old.size:
         raise MisuseError(f"shrink from {old.size} to {new.size} bytes: use grow")
     if old.size > block.size:
-        raise MisuseError(f"layout of {old.size} bytes does not fit a block of {block.size}")
+        raise unfit(block, old)
+
+
+def unfit(block: Block, layout: Layout) -> MisuseError:
+    """The error for a layout that is larger than the block it is said to be of."""
+    return MisuseError(f"a layout of {layout.size} bytes does not fit the block of {block.size} at {block.address:#x}")
+
+
+def owned_by(allocator: object, block: Block) -> bool:
+    """Whether an allocator says that a block's address is its own; `MisuseError` where it cannot tell."""
+    owns = getattr(allocator, "owns", None)
+    if owns is None:
+        raise MisuseError(f"{allocator!r} cannot tell which blocks it owns")
+    return bool(owns(block))
+
+
+def as_pages(allocator: object) -> Pages:
+    """An allocator as one that hands out whole pages; `MisuseError` where it is not."""
+    if not isinstance(allocator, Pages):
+        raise MisuseError(f"{allocator!r} does not hand out whole pages")
+    return allocator
+
+
+def close_parent(allocator: object) -> None:
+    """Close an allocator that can be closed."""
+    close = getattr(allocator, "close", None)
+    if close is not None:
+        close()

@@ -34,15 +34,19 @@ def address_of(view: memoryview) -> int:
 class Region:
     """`size` bytes of memory at `address`, and the memoryview that keeps them alive.
 
-    `memory` is that view, or None once the region is closed.
+    `memory` is that view, or None once the region is closed. `taken` and `dead` are for the allocator that hands out
+    blocks through the region: bytes of the blocks that occupy it, and how many of those have been freed without making
+    room.
     """
 
-    __slots__ = ("address", "memory", "size")
+    __slots__ = ("address", "dead", "memory", "size", "taken")
 
     def __init__(self, address: i64, size: i64, memory: memoryview | None) -> None:
         self.address: Final[i64] = address
         self.size: Final[i64] = size
         self.memory = memory
+        self.taken: i64 = 0
+        self.dead: i64 = 0
 
     @staticmethod
     def of(buffer: WriteableBuffer) -> Region:
@@ -95,8 +99,13 @@ class Region:
         return f"<Region {self.size} bytes at {self.address:#x}{state}>"
 
 
-#: Where zero-size blocks live.
-EMPTY: Final = Region(DANGLING, 0, memoryview(bytearray()))
+def empty_region() -> Region:
+    """A region without memory, open until it is closed."""
+    return Region(DANGLING, 0, memoryview(bytearray()))
+
+
+#: Where zero-size blocks live that no allocator's memory stands behind. Never closed.
+EMPTY: Final = empty_region()
 #: What the region of a block becomes when the block ends.
 RELEASED: Final = Region(0, 0, None)
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 if TYPE_CHECKING:
     from allocators.block import Block
     from allocators.layout import Layout
+    from allocators.scope import Checkpoint
 
 #: What code may do with pages: read, read and write, or read and execute. Never write and execute at once.
 Access = Literal["r", "rw", "rx"]
@@ -102,4 +103,26 @@ class Pages(Allocator, Protocol):
 
     def protect(self, block: Block, access: Access) -> None:
         """Set what may be done with all pages of `block`."""
+        ...
+
+
+@runtime_checkable
+class Scoped(Protocol):
+    """An allocator that can give back at once what was allocated since some moment."""
+
+    def checkpoint(self) -> Checkpoint:
+        """Remember the present state."""
+        ...
+
+    def restore(self, point: Checkpoint) -> None:
+        """Go back to it: blocks allocated since are revoked. `MisuseError` where that moment is gone already."""
+        ...
+
+
+@runtime_checkable
+class Resettable(Protocol):
+    """An allocator that can drop all its blocks and stay usable."""
+
+    def reset(self) -> None:
+        """Revoke all blocks, and make their memory available again."""
         ...

@@ -1,0 +1,386 @@
+"""BumpAlloc: bumps up through chunks from any parent allocator.
+
+Layout: chunks of 64 KiB, doubling up to 16 MiB, without headers. A request larger than the next chunk would be gets a
+chunk of its own, which goes back to the parent as soon as its block is freed; the current chunk stays current.
+
+Costs: an allocation is an addition, a mask and a comparison. Only the newest block is freed, grown or shrunk in place;
+everything else comes back at `reset`, which keeps the newest chunk.
+
+Compared with `Arena`: growing the newest block never moves its bytes, since it grows upwards; there are no footers, and
+no minimum alignment. Not for: many long-lived blocks that are freed one by one.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Generic, TypeVar
+
+from allocators._mypyc import i64, mypyc_attr
+from allocators.base import BaseAllocator, check_grow, check_shrink, unfit
+from allocators.block import DANGLING, Block, Region, empty_region, released
+from allocators.layout import Layout
+from allocators.protocol import Allocator, AllocError, LayoutError
+from allocators.scope import Checkpoint, Keys, Scope
+from allocators.waste import Waste
+
+A = TypeVar("A", bound=Allocator)
+
+FIRST_CHUNK: Final = 64 * 1024
+LARGEST_CHUNK: Final = 16 * 1024 * 1024
+_CHUNK_ALIGN: Final = 16
+
+
+@mypyc_attr(native_class=True)
+class _Chunk:
+    """A block of the parent, and how far it was filled when the next chunk took over."""
+
+    __slots__ = ("block", "filled", "layout", "previous")
+
+    def __init__(self, block: Block, layout: Layout, previous: _Chunk | None) -> None:
+        self.block: Final = block
+        self.layout: Final = layout
+        self.previous = previous
+        self.filled: i64 = 0
+
+    def key(self) -> Region:
+        """A fresh region to hand out blocks through."""
+        return self.block.region.part(self.block.address, self.layout.size)
+
+
+@mypyc_attr(native_class=True)
+class _Large:
+    """A chunk of its own for one block; `serial` tells which checkpoints are older."""
+
+    __slots__ = ("block", "key", "layout", "serial")
+
+    def __init__(self, block: Block, layout: Layout, serial: i64) -> None:
+        self.block: Final = block
+        self.layout: Final = layout
+        self.serial: Final[i64] = serial
+        self.key: Final = block.region.part(block.address, layout.size)
+        self.key.taken = layout.size
+
+
+@mypyc_attr(native_class=True)
+class BumpAlloc(BaseAllocator, Generic[A]):
+    """Blocks from chunks of `parent`. `first_chunk` and `largest_chunk` are in bytes."""
+
+    __slots__ = (
+        "_chunk",
+        "_cursor",
+        "_end",
+        "_first_chunk",
+        "_key",
+        "_keys",
+        "_large",
+        "_largest_chunk",
+        "_parent",
+        "_serial",
+    )
+
+    def __init__(self, parent: A, *, first_chunk: int = FIRST_CHUNK, largest_chunk: int = LARGEST_CHUNK) -> None:
+        if not 0 < first_chunk <= largest_chunk:
+            raise LayoutError(f"chunks must go from at least 1 byte upwards, not from {first_chunk} to {largest_chunk}")
+        self._parent: Final[A] = parent
+        self._first_chunk: Final = first_chunk
+        self._largest_chunk: Final = largest_chunk
+        self._cursor: i64 = DANGLING
+        self._end: i64 = DANGLING
+        self._chunk: _Chunk | None = None
+        self._key = empty_region()
+        self._keys = Keys()
+        self._large: dict[int, _Large] = {}
+        self._serial: i64 = 0
+
+    @property
+    def parent(self) -> A:
+        return self._parent
+
+    def allocate(self, layout: Layout) -> Block:
+        align: i64 = layout.align
+        size = layout.size
+        address = (self._cursor + align - 1) & -align
+        if address > self._end or size > self._end - address:
+            return self._allocate_in_new_chunk(layout)
+        self._cursor = address + size
+        key = self._key
+        key.taken += size
+        return Block(address, size, key)
+
+    def _allocate_in_new_chunk(self, layout: Layout) -> Block:
+        size: int = layout.size
+        align = max(layout.align, _CHUNK_ALIGN)
+        chunk = self._chunk
+        wanted = self._first_chunk
+        if chunk is not None:
+            wanted = min(max(2 * chunk.layout.size, wanted), self._largest_chunk)
+        if size > wanted:
+            return self._allocate_large(layout)
+        while True:
+            request = Layout(wanted, align)
+            try:
+                block = self._parent.allocate(request)
+                break
+            except MemoryError:
+                if wanted <= size:
+                    raise self._exhausted(layout) from None
+                wanted = max(wanted // 2, size)
+        fresh = _Chunk(block, request, chunk)
+        if chunk is not None:
+            chunk.filled = self._cursor - chunk.block.address
+            self._keys.put_aside(self._key)
+        self._chunk = fresh
+        self._key = fresh.key()
+        self._key.taken = size
+        self._cursor = block.address + size
+        self._end = block.address + wanted
+        return Block(block.address, size, self._key)
+
+    def _allocate_large(self, layout: Layout) -> Block:
+        try:
+            block = self._parent.allocate(layout)
+        except MemoryError:
+            raise self._exhausted(layout) from None
+        return self._adopt_large(block, layout)
+
+    def _adopt_large(self, block: Block, layout: Layout) -> Block:
+        large = _Large(block, layout, self._serial)
+        self._serial += 1
+        self._large[block.address] = large
+        return Block(block.address, layout.size, large.key)
+
+    def _exhausted(self, layout: Layout) -> AllocError:
+        return AllocError("bump", layout, in_use=self.used_bytes, reason="the parent refuses")
+
+    def deallocate(self, block: Block, layout: Layout) -> None:
+        region = block.region
+        if region.memory is None:
+            raise released(block)
+        size = layout.size
+        if size > block.size:
+            raise unfit(block, layout)
+        if block.address + size == self._cursor:
+            self._cursor = block.address
+            region.taken -= size
+        elif self._is_large(block):
+            large = self._large.pop(block.address)
+            large.key.close()
+            self._parent.deallocate(large.block, large.layout)
+        else:
+            region.dead += size
+        block.release()
+
+    def _is_large(self, block: Block) -> bool:
+        large = self._large.get(block.address) if self._large else None
+        return large is not None and large.key is block.region
+
+    def grow(self, block: Block, old: Layout, new: Layout) -> Block:
+        check_grow(block, old, new)
+        address = block.address
+        grown = self._grow_newest(block, old, new)
+        if grown is not None:
+            return grown
+        if not self._is_large(block):
+            return self._move(block, old, new, old.size)
+        large = self._large[address]
+        try:
+            resized = self._parent.grow(large.block, large.layout, new)
+        except MemoryError:
+            raise self._exhausted(new) from None
+        large.key.close()
+        del self._large[address]
+        block.release()
+        return self._adopt_large(resized, new)
+
+    def _grow_newest(self, block: Block, old: Layout, new: Layout) -> Block | None:
+        """Grow in place where the block is the newest, is aligned, and its chunk has room.
+
+        But not a block from before a checkpoint: what it took would be handed out again after the scope.
+        """
+        address = block.address
+        if (
+            address + old.size != self._cursor
+            or block.region is not self._key
+            or address & (new.align - 1)
+            or new.size > self._end - address
+        ):
+            return None
+        self._cursor = address + new.size
+        region = block.region
+        region.taken += new.size - old.size
+        block.release()
+        return Block(address, new.size, region)
+
+    def shrink(self, block: Block, old: Layout, new: Layout) -> Block:
+        check_shrink(block, old, new)
+        if block.address & (new.align - 1):
+            return self._move(block, old, new, new.size)
+        return self._shrink_in_place(block, old, new)
+
+    def _shrink_in_place(self, block: Block, old: Layout, new: Layout) -> Block:
+        address = block.address
+        region = block.region
+        if address + old.size == self._cursor:
+            self._cursor = address + new.size
+            region.taken -= old.size - new.size
+        else:
+            region.dead += old.size - new.size
+        block.release()
+        return Block(address, new.size, region)
+
+    def resize_in_place(self, block: Block, old: Layout, new: Layout) -> Block | None:
+        """Grow or shrink without moving, or return None and change nothing."""
+        if new.size >= old.size:
+            check_grow(block, old, new)
+            return self._grow_newest(block, old, new)
+        check_shrink(block, old, new)
+        return None if block.address & (new.align - 1) else self._shrink_in_place(block, old, new)
+
+    def owns(self, block: Block) -> bool:
+        chunk = self._chunk
+        while chunk is not None:
+            if chunk.block.address <= block.address <= chunk.block.address + chunk.layout.size:
+                return True
+            chunk = chunk.previous
+        return self._is_large(block)
+
+    def reset(self) -> None:
+        """Give back all chunks but the newest, and revoke all blocks."""
+        self._keys.close()
+        self._key.close()
+        self._free_large(0)
+        chunk = self._chunk
+        if chunk is None:
+            self._key = empty_region()
+            return
+        self._give_back(chunk.previous, None)
+        chunk.previous = None
+        self._key = chunk.key()
+        self._cursor = chunk.block.address
+
+    def _give_back(self, chunk: _Chunk | None, until: _Chunk | None) -> None:
+        """Return chunks to the parent, newest first, up to and without `until`."""
+        while chunk is not None and chunk is not until:
+            self._parent.deallocate(chunk.block, chunk.layout)
+            chunk = chunk.previous
+
+    def _free_large(self, serial: i64) -> None:
+        """Return large blocks made since `serial`, newest first."""
+        for large in reversed(list(self._large.values())):
+            if large.serial >= serial:
+                large.key.close()
+                del self._large[large.block.address]
+                self._parent.deallocate(large.block, large.layout)
+
+    def checkpoint(self) -> Checkpoint:
+        """Remember the present state, for `restore`."""
+        chunk = self._chunk
+        key = self._key
+        fresh = empty_region() if chunk is None else chunk.key()
+        index = self._keys.put_aside(key)
+        point = Checkpoint(self, key, index=index, cursor=self._cursor, count=self._serial)
+        self._key = fresh
+        return point
+
+    def restore(self, point: Checkpoint) -> None:
+        """Go back to a checkpoint: chunks added since go to the parent, blocks made since are revoked.
+
+        Raises `MisuseError` where a reset or an earlier restore has gone back further already.
+        """
+        self._keys.check(self, point)
+        self._key.close()
+        key = self._keys.take_up(point)
+        self._free_large(point.count)
+        chunk = self._chunk
+        while chunk is not None and chunk.block.address != key.address:
+            chunk = chunk.previous
+        # The newest of the older blocks may have been freed inside the scope, and the cursor be below the checkpoint.
+        cursor = point.cursor
+        if chunk is self._chunk and self._cursor < cursor:
+            cursor = self._cursor
+        self._give_back(self._chunk, chunk)
+        self._chunk = chunk
+        self._key = key
+        self._cursor = cursor
+        self._end = DANGLING if chunk is None else chunk.block.address + chunk.layout.size
+
+    def scope(self) -> Scope[BumpAlloc[A]]:
+        """A `with` block that ends by restoring the state at its start."""
+        return Scope(self)
+
+    def close(self) -> None:
+        """Give back all chunks and revoke all blocks. The allocator is empty then, and can be used again."""
+        self._keys.close()
+        self._key.close()
+        self._free_large(0)
+        chunk = self._chunk
+        self._chunk = None
+        self._key = empty_region()
+        self._cursor = DANGLING
+        self._end = DANGLING
+        self._give_back(chunk, None)
+
+    @property
+    def chunk_capacity(self) -> int:
+        """Bytes left in the current chunk, alignment not considered."""
+        return self._end - self._cursor
+
+    @property
+    def allocated_bytes(self) -> int:
+        """Bytes asked of the parent for all chunks."""
+        total: int = 0
+        chunk = self._chunk
+        while chunk is not None:
+            total += chunk.layout.size
+            chunk = chunk.previous
+        for large in self._large.values():
+            total += large.layout.size
+        return total
+
+    @property
+    def used_bytes(self) -> int:
+        """Bytes below the cursors of all chunks: live and dead blocks and padding."""
+        total: int = 0
+        chunk = self._chunk
+        if chunk is not None:
+            total = self._cursor - chunk.block.address
+            chunk = chunk.previous
+        while chunk is not None:
+            total += chunk.filled
+            chunk = chunk.previous
+        for large in self._large.values():
+            total += large.layout.size
+        return total
+
+    def waste(self) -> Waste:
+        """Where every byte that the parent gave has gone."""
+        taken, dead = self._keys.taken_and_dead(self._key)
+        total = 0
+        chunk = self._chunk
+        while chunk is not None:
+            total += chunk.block.size
+            chunk = chunk.previous
+        for large in self._large.values():
+            total += large.block.size
+            taken += large.key.taken
+            dead += large.key.dead
+        used = self.used_bytes
+        tail = self.chunk_capacity
+        allocated = self.allocated_bytes
+        return Waste.of(
+            total,
+            taken - dead,
+            dead,
+            used,
+            tail=tail,
+            abandoned=allocated - used - tail,
+            overhead=0,
+            slack=total - allocated,
+        )
+
+    def __repr__(self) -> str:
+        options = ""
+        if self._first_chunk != FIRST_CHUNK:
+            options += f", first_chunk={self._first_chunk}"
+        if self._largest_chunk != LARGEST_CHUNK:
+            options += f", largest_chunk={self._largest_chunk}"
+        return f"bump({self._parent!r}{options})"

@@ -1,0 +1,292 @@
+"""MetricAllocator: forwards to a parent, and counts.
+
+Counters, with the meanings that RMM gave them: bytes and blocks that are current, their peak, and their total; beside
+them frees, resizes and failures, and a histogram of request sizes by power of two. A grow that the parent serves with a
+fresh block is one resize, and adds only the growth to the total; a shrink adds nothing.
+
+Frames: `push_counters` starts counting from zero, `pop_counters` ends that and adds it to the frame below, so that any
+stretch of a program can be measured inside another. Inner frames may go negative: they see frees of older blocks.
+
+Costs: two calls instead of one, and about ten additions and comparisons. Memory: none but the counters.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Generic, TypeVar
+
+from allocators._mypyc import i64, mypyc_attr
+from allocators.base import BaseAllocator, as_pages, close_parent, owned_by
+from allocators.block import Block, Region
+from allocators.layout import Layout
+from allocators.protocol import Access, Allocator, MisuseError
+from allocators.scope import Checkpoint, Ledger, Scope, checkpoint_through, reset_through, restore_through
+
+A = TypeVar("A", bound=Allocator)
+
+
+@mypyc_attr(native_class=True)
+class Counters:
+    """One frame of counters; `_bytes` in bytes, the others in blocks or calls."""
+
+    __slots__ = (
+        "current_blocks",
+        "current_bytes",
+        "failures",
+        "frees",
+        "peak_blocks",
+        "peak_bytes",
+        "resizes",
+        "total_blocks",
+        "total_bytes",
+    )
+
+    def __init__(self) -> None:
+        self.current_bytes: i64 = 0
+        self.current_blocks: i64 = 0
+        self.peak_bytes: i64 = 0
+        self.peak_blocks: i64 = 0
+        self.total_bytes: i64 = 0
+        self.total_blocks: i64 = 0
+        self.frees: i64 = 0
+        self.resizes: i64 = 0
+        self.failures: i64 = 0
+
+    def copy(self) -> Counters:
+        """The counters as they are now."""
+        copy = Counters()
+        copy.absorb(self)
+        return copy
+
+    def absorb(self, inner: Counters) -> None:
+        """Add a frame that has ended inside this one."""
+        self.peak_bytes = max(self.peak_bytes, self.current_bytes + inner.peak_bytes)
+        self.peak_blocks = max(self.peak_blocks, self.current_blocks + inner.peak_blocks)
+        self.current_bytes += inner.current_bytes
+        self.current_blocks += inner.current_blocks
+        self.total_bytes += inner.total_bytes
+        self.total_blocks += inner.total_blocks
+        self.frees += inner.frees
+        self.resizes += inner.resizes
+        self.failures += inner.failures
+
+    def as_dict(self) -> dict[str, int]:
+        """The figures by name, for JSON."""
+        return {
+            "current_bytes": self.current_bytes,
+            "current_blocks": self.current_blocks,
+            "peak_bytes": self.peak_bytes,
+            "peak_blocks": self.peak_blocks,
+            "total_bytes": self.total_bytes,
+            "total_blocks": self.total_blocks,
+            "frees": self.frees,
+            "resizes": self.resizes,
+            "failures": self.failures,
+        }
+
+    def __repr__(self) -> str:
+        return f"<Counters {' '.join([f'{name}={value}' for name, value in self.as_dict().items()])}>"
+
+
+@mypyc_attr(native_class=True)
+class MetricAllocator(BaseAllocator, Generic[A]):
+    """Counts what goes through to `parent`, and hands out exactly the sizes that were asked for."""
+
+    __slots__ = ("_frames", "_histogram", "_ledger", "_live_blocks", "_live_bytes", "_parent", "_top")
+
+    def __init__(self, parent: A) -> None:
+        self._parent: Final[A] = parent
+        self._top = Counters()
+        self._frames: list[Counters] = [self._top]
+        self._histogram: list[int] = [0] * 65
+        self._live_bytes: i64 = 0
+        self._live_blocks: i64 = 0
+        self._ledger = Ledger()
+
+    @property
+    def parent(self) -> A:
+        return self._parent
+
+    @property
+    def counters(self) -> Counters:
+        """The counters of the innermost frame, as they are now."""
+        return self._top.copy()
+
+    @property
+    def live_bytes(self) -> int:
+        """Bytes in use, whatever frame they were allocated in."""
+        return self._live_bytes
+
+    @property
+    def live_blocks(self) -> int:
+        """Blocks in use, whatever frame they were allocated in."""
+        return self._live_blocks
+
+    @property
+    def histogram(self) -> dict[int, int]:
+        """Number of allocations by size class: the smallest power of two, or 0, that the size does not exceed."""
+        return {(1 << index) >> 1: count for index, count in enumerate(self._histogram) if count}
+
+    def push_counters(self) -> Counters:
+        """Begin a frame at zero; returns the counters of the frame around it, as they are now."""
+        before = self._top.copy()
+        self._top = Counters()
+        self._frames.append(self._top)
+        return before
+
+    def pop_counters(self) -> Counters:
+        """End the innermost frame, add it to the one around it, and return it. IndexError for the outermost."""
+        if len(self._frames) == 1:
+            raise IndexError("no counter frame to pop")
+        popped = self._frames.pop()
+        self._top = self._frames[-1]
+        self._top.absorb(popped)
+        return popped
+
+    def allocate(self, layout: Layout) -> Block:
+        try:
+            block = self._parent.allocate(layout)
+        except MemoryError:
+            self._top.failures += 1
+            raise
+        return self._allocated(block, layout)
+
+    def allocate_zeroed(self, layout: Layout) -> Block:
+        try:
+            block = self._parent.allocate_zeroed(layout)
+        except MemoryError:
+            self._top.failures += 1
+            raise
+        return self._allocated(block, layout)
+
+    def _allocated(self, block: Block, layout: Layout) -> Block:
+        size = layout.size
+        top = self._top
+        current = top.current_bytes + size
+        top.current_bytes = current
+        if current > top.peak_bytes:
+            top.peak_bytes = current
+        blocks = top.current_blocks + 1
+        top.current_blocks = blocks
+        if blocks > top.peak_blocks:
+            top.peak_blocks = blocks
+        top.total_bytes += size
+        top.total_blocks += 1
+        self._live_bytes += size
+        self._live_blocks += 1
+        self._histogram[size_class(size)] += 1
+        if self._ledger.open:
+            self._ledger.added(block.address, size)
+        return block if block.size == size else Block(block.address, size, block.region)
+
+    def deallocate(self, block: Block, layout: Layout) -> None:
+        size = layout.size
+        if self._live_blocks == 0 or size > self._live_bytes:
+            raise MisuseError(f"{block!r} was not allocated through this metric")
+        self._parent.deallocate(block, layout)
+        top = self._top
+        top.current_bytes -= size
+        top.current_blocks -= 1
+        top.frees += 1
+        self._live_bytes -= size
+        self._live_blocks -= 1
+        if self._ledger.open:
+            self._ledger.removed(block.address, size)
+
+    def grow(self, block: Block, old: Layout, new: Layout) -> Block:
+        address = block.address
+        region = block.region
+        try:
+            grown = self._parent.grow(block, old, new)
+        except MemoryError:
+            self._top.failures += 1
+            raise
+        return self._resized(address, region, grown, old, new)
+
+    def grow_zeroed(self, block: Block, old: Layout, new: Layout) -> Block:
+        address = block.address
+        region = block.region
+        try:
+            grown = self._parent.grow_zeroed(block, old, new)
+        except MemoryError:
+            self._top.failures += 1
+            raise
+        return self._resized(address, region, grown, old, new)
+
+    def shrink(self, block: Block, old: Layout, new: Layout) -> Block:
+        address = block.address
+        region = block.region
+        try:
+            shrunk = self._parent.shrink(block, old, new)
+        except MemoryError:
+            self._top.failures += 1
+            raise
+        return self._resized(address, region, shrunk, old, new)
+
+    def _resized(self, address: i64, region: Region, block: Block, old: Layout, new: Layout) -> Block:
+        growth = new.size - old.size
+        top = self._top
+        top.current_bytes += growth
+        if growth > 0:
+            top.total_bytes += growth
+            if top.current_bytes > top.peak_bytes:
+                top.peak_bytes = top.current_bytes
+        top.resizes += 1
+        self._live_bytes += growth
+        if self._ledger.open:
+            self._ledger.resized(address, old.size, block.address, new.size, block.region is region)
+        return block if block.size == new.size else Block(block.address, new.size, block.region)
+
+    def owns(self, block: Block) -> bool:
+        return owned_by(self._parent, block)
+
+    @property
+    def page_size(self) -> int:
+        """Bytes in a page of the parent; `MisuseError` where it does not hand out whole pages."""
+        return as_pages(self._parent).page_size
+
+    def protect(self, block: Block, access: Access) -> None:
+        """Forwarded to a parent that hands out whole pages; `MisuseError` for any other."""
+        as_pages(self._parent).protect(block, access)
+
+    def _dropped(self, blocks: int, size: int) -> None:
+        """The parent has dropped live blocks at once: as many frees."""
+        top = self._top
+        top.current_bytes -= size
+        top.current_blocks -= blocks
+        top.frees += blocks
+        self._live_bytes -= size
+        self._live_blocks -= blocks
+
+    def reset(self) -> None:
+        """Reset the parent; every live block counts as freed."""
+        reset_through(self._parent)
+        self._ledger.clear()
+        self._dropped(self._live_blocks, self._live_bytes)
+
+    def checkpoint(self) -> Checkpoint:
+        """Remember the parent's state, for `restore`."""
+        point = checkpoint_through(self, self._parent, self._ledger.depth)
+        self._ledger.begin()
+        return point
+
+    def restore(self, point: Checkpoint) -> None:
+        """Take the parent back to a checkpoint; every block that is gone then counts as freed."""
+        restore_through(self, self._parent, point)
+        blocks, size = self._ledger.end(point.count)
+        self._dropped(blocks, size)
+
+    def scope(self) -> Scope[MetricAllocator[A]]:
+        """A `with` block that ends by restoring the state at its start."""
+        return Scope(self)
+
+    def close(self) -> None:
+        """Close the parent. The counters stay: what is still live was never given back."""
+        close_parent(self._parent)
+
+    def __repr__(self) -> str:
+        return f"metric({self._parent!r})"
+
+
+def size_class(size: int) -> int:
+    """The number of the histogram class of a size: 0 for 0, else 1 + the exponent of the next power of two."""
+    return (size - 1).bit_length() + 1 if size else 0
