@@ -7,12 +7,12 @@ any class with the six methods is an allocator.
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 from allocators._mypyc import mypyc_attr
 from allocators.block import Block, copy, released, zero
 from allocators.layout import Layout
-from allocators.protocol import MisuseError, Pages
+from allocators.protocol import Allocator, MisuseError, Pages
 
 
 @mypyc_attr(native_class=True, allow_interpreted_subclasses=True)
@@ -63,6 +63,43 @@ class BaseAllocator:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+@mypyc_attr(native_class=True)
+class Foreign(BaseAllocator):
+    """An allocator without this base class, as one with it.
+
+    What sits on top of any allocator calls it through `BaseAllocator`, which compiled code does in 2 ns where a
+    protocol takes 38; only allocators of other people pay for the detour.
+    """
+
+    __slots__ = ("_allocator",)
+
+    def __init__(self, allocator: Allocator) -> None:
+        self._allocator: Final = allocator
+
+    def allocate(self, layout: Layout) -> Block:
+        return self._allocator.allocate(layout)
+
+    def allocate_zeroed(self, layout: Layout) -> Block:
+        return self._allocator.allocate_zeroed(layout)
+
+    def deallocate(self, block: Block, layout: Layout) -> None:
+        self._allocator.deallocate(block, layout)
+
+    def grow(self, block: Block, old: Layout, new: Layout) -> Block:
+        return self._allocator.grow(block, old, new)
+
+    def grow_zeroed(self, block: Block, old: Layout, new: Layout) -> Block:
+        return self._allocator.grow_zeroed(block, old, new)
+
+    def shrink(self, block: Block, old: Layout, new: Layout) -> Block:
+        return self._allocator.shrink(block, old, new)
+
+
+def as_base(allocator: Allocator) -> BaseAllocator:
+    """The allocator itself where it has the base class, else in a `Foreign`."""
+    return allocator if isinstance(allocator, BaseAllocator) else Foreign(allocator)
 
 
 def check_grow(block: Block, old: Layout, new: Layout) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Final, Generic, TypeVar
 
 from allocators._mypyc import i64, mypyc_attr
-from allocators.base import BaseAllocator, as_pages, close_parent, owned_by
+from allocators.base import BaseAllocator, as_base, as_pages, close_parent, owned_by
 from allocators.block import Block, Region
 from allocators.layout import Layout
 from allocators.protocol import Access, Allocator, MisuseError
@@ -91,10 +91,11 @@ class Counters:
 class MetricAllocator(BaseAllocator, Generic[A]):
     """Counts what goes through to `parent`, and hands out exactly the sizes that were asked for."""
 
-    __slots__ = ("_frames", "_histogram", "_ledger", "_live_blocks", "_live_bytes", "_parent", "_top")
+    __slots__ = ("_frames", "_histogram", "_ledger", "_live_blocks", "_live_bytes", "_parent", "_top", "_up")
 
     def __init__(self, parent: A) -> None:
         self._parent: Final[A] = parent
+        self._up: Final = as_base(parent)
         self._top = Counters()
         self._frames: list[Counters] = [self._top]
         self._histogram: list[int] = [0] * 65
@@ -144,7 +145,7 @@ class MetricAllocator(BaseAllocator, Generic[A]):
 
     def allocate(self, layout: Layout) -> Block:
         try:
-            block = self._parent.allocate(layout)
+            block = self._up.allocate(layout)
         except MemoryError:
             self._top.failures += 1
             raise
@@ -152,7 +153,7 @@ class MetricAllocator(BaseAllocator, Generic[A]):
 
     def allocate_zeroed(self, layout: Layout) -> Block:
         try:
-            block = self._parent.allocate_zeroed(layout)
+            block = self._up.allocate_zeroed(layout)
         except MemoryError:
             self._top.failures += 1
             raise
@@ -182,7 +183,7 @@ class MetricAllocator(BaseAllocator, Generic[A]):
         size = layout.size
         if self._live_blocks == 0 or size > self._live_bytes:
             raise MisuseError(f"{block!r} was not allocated through this metric")
-        self._parent.deallocate(block, layout)
+        self._up.deallocate(block, layout)
         top = self._top
         top.current_bytes -= size
         top.current_blocks -= 1
@@ -196,7 +197,7 @@ class MetricAllocator(BaseAllocator, Generic[A]):
         address = block.address
         region = block.region
         try:
-            grown = self._parent.grow(block, old, new)
+            grown = self._up.grow(block, old, new)
         except MemoryError:
             self._top.failures += 1
             raise
@@ -206,7 +207,7 @@ class MetricAllocator(BaseAllocator, Generic[A]):
         address = block.address
         region = block.region
         try:
-            grown = self._parent.grow_zeroed(block, old, new)
+            grown = self._up.grow_zeroed(block, old, new)
         except MemoryError:
             self._top.failures += 1
             raise
@@ -216,7 +217,7 @@ class MetricAllocator(BaseAllocator, Generic[A]):
         address = block.address
         region = block.region
         try:
-            shrunk = self._parent.shrink(block, old, new)
+            shrunk = self._up.shrink(block, old, new)
         except MemoryError:
             self._top.failures += 1
             raise

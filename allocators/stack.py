@@ -19,7 +19,7 @@ Not for: blocks that die in any other order than last in, first out.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, SupportsIndex
 
 from allocators._mypyc import i64, mypyc_attr
 from allocators.base import BaseAllocator, check_grow, check_shrink
@@ -73,7 +73,7 @@ class StackAlloc(BaseAllocator):
         self._extents: list[_Extent] = []
         self._keys = Keys()
         self._region = _part(whole, start, end)
-        self._words = self._region.view.cast("q")
+        self._words: Final = self._region.view.cast("q")
 
     @property
     def capacity(self) -> int:
@@ -90,12 +90,12 @@ class StackAlloc(BaseAllocator):
         """The same in words of 8 bytes."""
         return (self._cursor - self._start) >> 3
 
-    def push(self, word: int) -> None:
+    def push(self, word: SupportsIndex) -> None:
         """Push one signed 64-bit word; ValueError where it does not fit, `AllocError` where the stack is full."""
         cursor = self._cursor
         if cursor == self._end:
             raise self._full(Layout(WORD_SIZE, WORD_SIZE))
-        self._words[(cursor - self._start) >> 3] = word
+        self._words[(cursor - self._start) >> 3] = word  # type: ignore[call-overload]
         self._cursor = cursor + WORD_SIZE
 
     def pop(self) -> int:
@@ -107,7 +107,7 @@ class StackAlloc(BaseAllocator):
         self._cursor = cursor
         return word
 
-    def push_all(self, words: Sequence[int]) -> None:
+    def push_all(self, words: Sequence[SupportsIndex]) -> None:
         """Push words in order, the last on top; all or none."""
         cursor = self._cursor
         size: i64 = len(words) * WORD_SIZE
@@ -115,7 +115,7 @@ class StackAlloc(BaseAllocator):
             raise self._full(Layout(size, WORD_SIZE))
         index: i64 = (cursor - self._start) >> 3
         for word in words:
-            self._words[index] = word
+            self._words[index] = word  # type: ignore[call-overload]
             index += 1
         self._cursor = cursor + size
 

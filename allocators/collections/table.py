@@ -126,7 +126,7 @@ class Table(Generic[A]):
         self._length = row + 1
         return row
 
-    def append(self, *items: float) -> int:
+    def append(self, *items: int | float) -> int:
         """Add a row and return its index. Raises ValueError where the items do not fit; no row is added then."""
         if len(items) != len(self.formats):
             raise ValueError(f"a row has {len(self.formats)} items, not {len(items)}")
@@ -134,7 +134,7 @@ class Table(Generic[A]):
             self.reserve(1)
         row = self._length
         for column, item in zip(self.columns, items, strict=True):
-            column[row] = item  # type: ignore[call-overload]
+            column[row] = item  # type: ignore[assignment]
         self._length = row + 1
         return row
 

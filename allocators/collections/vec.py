@@ -78,12 +78,12 @@ class Vec(Generic[A]):
         if needed > self.capacity:
             self._set_capacity(max(needed, 2 * self.capacity, _FIRST_CAPACITY))
 
-    def append(self, item: float) -> None:
+    def append(self, item: int | float) -> None:
         """Add one item. Raises ValueError or TypeError where the format cannot hold it."""
         length = self._length
         if length == self.capacity:
             self.reserve(1)
-        self.data[length] = item  # type: ignore[call-overload]
+        self.data[length] = item  # type: ignore[assignment]
         self._length = length + 1
 
     def pop(self) -> Any:
@@ -101,7 +101,7 @@ class Vec(Generic[A]):
         """
         self._splice(self._length, items)
 
-    def insert(self, index: int, item: float) -> None:
+    def insert(self, index: int, item: int | float) -> None:
         """Insert before `index`, with the meaning of `list.insert`."""
         if index < 0:
             index = max(index + self._length, 0)
@@ -136,7 +136,7 @@ class Vec(Generic[A]):
         return self.data[self._check_index(index)]
 
     @overload
-    def __setitem__(self, index: int, item: float) -> None: ...
+    def __setitem__(self, index: int, item: int | float) -> None: ...
     @overload
     def __setitem__(self, index: slice, item: ReadableBuffer | Iterable[float]) -> None: ...
     def __setitem__(self, index: int | slice, item: Any) -> None:
@@ -157,7 +157,7 @@ class Vec(Generic[A]):
     def __iter__(self) -> Iterator[Any]:
         return iter(self.view)
 
-    def fill(self, item: float, count: int) -> None:
+    def fill(self, item: int | float, count: int) -> None:
         """Append `count` copies of one item."""
         if count < 0:
             raise MisuseError(f"count must not be negative: {count}")
@@ -166,7 +166,7 @@ class Vec(Generic[A]):
         as_items((item,), self.format)
         self.reserve(count)
         start: int = self._length
-        self.data[start] = item  # type: ignore[call-overload]
+        self.data[start] = item  # type: ignore[assignment]
         done = 1
         while done < count:
             step = min(done, count - done)
