@@ -1,0 +1,1 @@
+"""Benchmarks: each compares garden or its allocators with what one would use instead, in one run."""
