@@ -16,6 +16,7 @@ UNCOMPILED = {
     "allocators/_mypyc.py",  # stand-ins for what mypyc provides
     "allocators/protocol.py",  # runtime-checkable protocols, exceptions
     "garden/errors.py",  # exceptions
+    "garden/vm/interrupts.py",  # entering interpreted code is what delivers Ctrl-C
 }
 UNCOMPILED_PARTS = {
     "__init__.py",  # re-exports, nothing to gain
@@ -25,6 +26,7 @@ UNCOMPILED_PACKAGES = {
     "allocators/testing",  # Hypothesis inspects the functions it drives
     "allocators/report",
     "garden/cli",
+    "garden/std",  # their docstrings are their documentation
 }
 
 

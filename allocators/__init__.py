@@ -4,6 +4,7 @@ Small objects that hand out aligned blocks of memory outside Python's heap, each
 other: `MetricAllocator(Arena(PageAlloc()))`.
 """
 
+from allocators import arena as _arena
 from allocators.arena import Arena as Arena
 from allocators.base import BaseAllocator as BaseAllocator
 from allocators.block import Block as Block
@@ -24,3 +25,6 @@ from allocators.protocol import Scoped as Scoped
 from allocators.scope import Checkpoint as Checkpoint
 from allocators.stack import StackAlloc as StackAlloc
 from allocators.waste import Waste as Waste
+
+#: Whether this is the flavour that mypyc has compiled.
+COMPILED = not str(_arena.__file__).endswith(".py")

@@ -163,6 +163,7 @@ class Arena(BaseAllocator, Generic[A]):
         """Tell the arena that native code has allocated down to `cursor` in the current chunk."""
         if not self._start <= cursor <= self._cursor or cursor & (self._min_align - 1):
             raise MisuseError(f"cursor {cursor:#x} is not between start {self._start:#x} and {self._cursor:#x}")
+        self._key.taken += self._cursor - cursor
         self._cursor = cursor
 
     def allocate(self, layout: Layout) -> Block:
@@ -302,10 +303,12 @@ class Arena(BaseAllocator, Generic[A]):
 
     def resize_in_place(self, block: Block, old: Layout, new: Layout) -> Block | None:
         """Shrink without moving, or return None and change nothing: a block that grows downwards always moves."""
+        region = block.region
+        if region.memory is None:
+            raise released(block)
         if new.size > old.size or block.address & (new.align - 1):
             return None
         check_shrink(block, old, new)
-        region = block.region
         region.dead += old.size - new.size
         block.release()
         return Block(block.address, new.size, region)
@@ -320,11 +323,12 @@ class Arena(BaseAllocator, Generic[A]):
 
     def reset(self) -> None:
         """Give back all chunks but the newest, and revoke all blocks."""
-        chunk = self._chunk
-        if chunk is None:
-            return
         self._keys.close()
         self._key.close()
+        chunk = self._chunk
+        if chunk is None:
+            self._key = empty_region()
+            return
         self._give_back(chunk.previous, None)
         chunk.previous = None
         chunk.footer[_PREVIOUS] = 0

@@ -26,6 +26,7 @@ A = TypeVar("A", bound=Allocator)
 
 FIRST_CHUNK: Final = 64 * 1024
 LARGEST_CHUNK: Final = 16 * 1024 * 1024
+_CHUNK_LIMIT: Final = 1 << 62
 _CHUNK_ALIGN: Final = 16
 
 
@@ -59,6 +60,10 @@ class _Large:
         self.key: Final = block.region.part(block.address, layout.size)
         self.key.taken = layout.size
 
+    def reopen(self) -> None:
+        """Open the key again, after it was closed in vain."""
+        self.key.memory = self.block.region.part(self.block.address, self.layout.size).view
+
 
 @mypyc_attr(native_class=True)
 class BumpAlloc(BaseAllocator, Generic[A]):
@@ -75,14 +80,17 @@ class BumpAlloc(BaseAllocator, Generic[A]):
         "_largest_chunk",
         "_parent",
         "_serial",
+        "_start",
     )
 
     def __init__(self, parent: A, *, first_chunk: int = FIRST_CHUNK, largest_chunk: int = LARGEST_CHUNK) -> None:
-        if not 0 < first_chunk <= largest_chunk:
-            raise LayoutError(f"chunks must go from at least 1 byte upwards, not from {first_chunk} to {largest_chunk}")
+        if not 0 < first_chunk <= largest_chunk <= _CHUNK_LIMIT:
+            raise LayoutError(f"chunks must go from 1 byte up to 2**62, not from {first_chunk} to {largest_chunk}")
         self._parent: Final[A] = parent
         self._first_chunk: Final = first_chunk
         self._largest_chunk: Final = largest_chunk
+        # First byte of the current chunk, where the next block goes, and the byte behind the chunk.
+        self._start: i64 = DANGLING
         self._cursor: i64 = DANGLING
         self._end: i64 = DANGLING
         self._chunk: _Chunk | None = None
@@ -121,9 +129,9 @@ class BumpAlloc(BaseAllocator, Generic[A]):
                 block = self._parent.allocate(request)
                 break
             except MemoryError:
-                if wanted <= size:
+                if wanted <= max(size, 1):
                     raise self._exhausted(layout) from None
-                wanted = max(wanted // 2, size)
+                wanted = max(wanted // 2, size, 1)
         fresh = _Chunk(block, request, chunk)
         if chunk is not None:
             chunk.filled = self._cursor - chunk.block.address
@@ -131,6 +139,7 @@ class BumpAlloc(BaseAllocator, Generic[A]):
         self._chunk = fresh
         self._key = fresh.key()
         self._key.taken = size
+        self._start = block.address
         self._cursor = block.address + size
         self._end = block.address + wanted
         return Block(block.address, size, self._key)
@@ -158,7 +167,8 @@ class BumpAlloc(BaseAllocator, Generic[A]):
         size = layout.size
         if size > block.size:
             raise unfit(block, layout)
-        if block.address + size == self._cursor:
+        # A chunk before the current one may end right where this one starts.
+        if block.address + size == self._cursor and block.address >= self._start:
             self._cursor = block.address
             region.taken -= size
         elif self._is_large(block):
@@ -175,51 +185,60 @@ class BumpAlloc(BaseAllocator, Generic[A]):
 
     def grow(self, block: Block, old: Layout, new: Layout) -> Block:
         check_grow(block, old, new)
-        address = block.address
-        grown = self._grow_newest(block, old, new)
+        grown = self._grow_in_place(block, old, new)
         if grown is not None:
             return grown
-        if not self._is_large(block):
-            return self._move(block, old, new, old.size)
-        large = self._large[address]
-        try:
-            resized = self._parent.grow(large.block, large.layout, new)
-        except MemoryError:
-            raise self._exhausted(new) from None
-        large.key.close()
-        del self._large[address]
-        block.release()
-        return self._adopt_large(resized, new)
+        if self._is_large(block):
+            large = self._large[block.address]
+            if new.size > large.layout.size:
+                return self._grow_large(block, large, new)
+        return self._move(block, old, new, old.size)
 
-    def _grow_newest(self, block: Block, old: Layout, new: Layout) -> Block | None:
-        """Grow in place where the block is the newest, is aligned, and its chunk has room.
-
-        But not a block from before a checkpoint: what it took would be handed out again after the scope.
-        """
+    def _grow_in_place(self, block: Block, old: Layout, new: Layout) -> Block | None:
+        """Grow where the block is aligned, and its chunk has room behind it; else None."""
         address = block.address
-        if (
-            address + old.size != self._cursor
-            or block.region is not self._key
-            or address & (new.align - 1)
-            or new.size > self._end - address
-        ):
+        if address & (new.align - 1):
             return None
-        self._cursor = address + new.size
         region = block.region
-        region.taken += new.size - old.size
+        if region is self._key:
+            # Only the newest, and never one from before a checkpoint: what that took would be handed out again after
+            # the scope.
+            if address + old.size != self._cursor or new.size > self._end - address:
+                return None
+            self._cursor = address + new.size
+            region.taken += new.size - old.size
+        elif self._is_large(block) and new.size <= region.size:
+            # It has been larger before.
+            region.dead -= new.size - old.size
+        else:
+            return None
         block.release()
         return Block(address, new.size, region)
 
+    def _grow_large(self, block: Block, large: _Large, new: Layout) -> Block:
+        """Grow a block together with its own chunk, which the parent may do without copying."""
+        # The parent can move the pages only while nobody looks at them.
+        large.key.close()
+        try:
+            resized = self._parent.grow(large.block, large.layout, new)
+        except MemoryError:
+            large.reopen()
+            raise self._exhausted(new) from None
+        del self._large[block.address]
+        block.release()
+        return self._adopt_large(resized, new)
+
     def shrink(self, block: Block, old: Layout, new: Layout) -> Block:
         check_shrink(block, old, new)
-        if block.address & (new.align - 1):
+        # A block of size zero has no use for a chunk of its own.
+        if block.address & (new.align - 1) or (new.size == 0 and self._is_large(block)):
             return self._move(block, old, new, new.size)
         return self._shrink_in_place(block, old, new)
 
     def _shrink_in_place(self, block: Block, old: Layout, new: Layout) -> Block:
         address = block.address
         region = block.region
-        if address + old.size == self._cursor:
+        if address + old.size == self._cursor and address >= self._start:
             self._cursor = address + new.size
             region.taken -= old.size - new.size
         else:
@@ -231,9 +250,11 @@ class BumpAlloc(BaseAllocator, Generic[A]):
         """Grow or shrink without moving, or return None and change nothing."""
         if new.size >= old.size:
             check_grow(block, old, new)
-            return self._grow_newest(block, old, new)
+            return self._grow_in_place(block, old, new)
         check_shrink(block, old, new)
-        return None if block.address & (new.align - 1) else self._shrink_in_place(block, old, new)
+        if block.address & (new.align - 1) or (new.size == 0 and self._is_large(block)):
+            return None
+        return self._shrink_in_place(block, old, new)
 
     def owns(self, block: Block) -> bool:
         chunk = self._chunk
@@ -301,6 +322,7 @@ class BumpAlloc(BaseAllocator, Generic[A]):
         self._chunk = chunk
         self._key = key
         self._cursor = cursor
+        self._start = DANGLING if chunk is None else chunk.block.address
         self._end = DANGLING if chunk is None else chunk.block.address + chunk.layout.size
 
     def scope(self) -> Scope[BumpAlloc[A]]:
@@ -315,6 +337,7 @@ class BumpAlloc(BaseAllocator, Generic[A]):
         chunk = self._chunk
         self._chunk = None
         self._key = empty_region()
+        self._start = DANGLING
         self._cursor = DANGLING
         self._end = DANGLING
         self._give_back(chunk, None)

@@ -137,7 +137,8 @@ class PageAlloc(BaseAllocator):
 
     def grow_zeroed(self, block: Block, old: Layout, new: Layout) -> Block:
         # What lies between the old size and the end of its last page may be dirty; pages behind it are fresh.
-        dirty = block.size
+        # An adaptor may have cut the block to the size that was asked for, so only the region knows where they end.
+        dirty = block.region.size
         grown = self.grow(block, old, new)
         zero(grown, old.size, min(dirty, grown.size))
         return grown

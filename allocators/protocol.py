@@ -29,6 +29,18 @@ class MisuseError(ValueError):
     """A block or view was used against the contract: released, foreign, or with a layout that does not fit it."""
 
 
+class DoubleFreeError(MisuseError):
+    """A block was given back, grown or shrunk after it had ended."""
+
+
+class CorruptionError(MisuseError):
+    """Bytes were written that belong to no live block: before or behind one, or after it was freed."""
+
+
+class LeakError(MisuseError):
+    """Blocks were still live when their allocator was closed."""
+
+
 class AllocError(MemoryError):
     """An allocator could not serve a request; nothing has changed.
 
@@ -123,6 +135,6 @@ class Scoped(Protocol):
 class Resettable(Protocol):
     """An allocator that can drop all its blocks and stay usable."""
 
-    def reset(self) -> None:
+    def reset(self) -> object:
         """Revoke all blocks, and make their memory available again."""
         ...

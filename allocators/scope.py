@@ -8,11 +8,12 @@ are revoked in one step, whatever their number, and none of the older ones.
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from allocators._mypyc import i64, mypyc_attr
 from allocators.block import Region
 from allocators.protocol import MisuseError, Resettable, Scoped
+from allocators.reset import ResetPolicy
 
 C = TypeVar("C", bound=Scoped)
 
@@ -25,7 +26,7 @@ class Checkpoint:
     besides. An adaptor's checkpoint has its parent's as `inner`.
     """
 
-    __slots__ = ("allocator", "count", "cursor", "index", "inner", "key", "mark")
+    __slots__ = ("allocator", "count", "cursor", "index", "inner", "key", "mark", "used")
 
     def __init__(
         self,
@@ -45,6 +46,8 @@ class Checkpoint:
         self.count: Final[i64] = count
         self.mark: Final = mark
         self.inner: Final = inner
+        #: Whether it has been restored: its key lives on, and may be put aside again for a later checkpoint.
+        self.used = False
 
 
 def checkpoint_through(adaptor: object, parent: object, count: int) -> Checkpoint:
@@ -63,11 +66,16 @@ def restore_through(adaptor: object, parent: object, point: Checkpoint) -> None:
     parent.restore(inner)
 
 
-def reset_through(parent: object) -> None:
-    """Reset an adaptor's parent. `MisuseError` where it cannot be reset."""
+def reset_through(parent: object, policy: ResetPolicy | None = None) -> None:
+    """Reset an adaptor's parent, by a policy if one is given. `MisuseError` where it cannot be reset."""
     if not isinstance(parent, Resettable):
         raise MisuseError(f"{parent!r} cannot be reset")
-    parent.reset()
+    if policy is None:
+        parent.reset()
+    else:
+        # Only chunked allocators, and adaptors over them, take a policy.
+        reset: Any = parent.reset
+        reset(policy)
 
 
 @mypyc_attr(native_class=True)
@@ -87,7 +95,12 @@ class Keys:
     def check(self, allocator: object, point: Checkpoint) -> None:
         """Raise `MisuseError` unless the checkpoint is of this allocator and has not been passed by a restore."""
         aside = self._aside
-        if point.allocator is not allocator or point.index >= len(aside) or aside[point.index] is not point.key:
+        if (
+            point.allocator is not allocator
+            or point.used
+            or point.index >= len(aside)
+            or aside[point.index] is not point.key
+        ):
             raise MisuseError("the checkpoint is of another allocator, or what it remembers is gone already")
 
     def take_up(self, point: Checkpoint) -> Region:
@@ -96,6 +109,7 @@ class Keys:
         for key in self._aside[index + 1 :]:
             key.close()
         del self._aside[index:]
+        point.used = True
         return point.key
 
     def taken_and_dead(self, current: Region) -> tuple[int, int]:

@@ -8,10 +8,14 @@ Second face, for a machine's spill stack: `push` and `pop` of 8-byte signed word
 Blocks and words mix, as long as the order is last in, first out: words never reach into a block.
 
 Order: only the topmost block grows in place or gives memory back at once. Freeing a block below the top gives back
-nothing yet; its bytes come back when all above it has gone. With `strict` it is refused instead, and the error names
-the block that must go first.
+nothing yet; its bytes come back when all above it has gone. With `strict` it is refused instead, and so is growing it;
+the error names the block that must go first.
 
-Costs: a few instructions an operation, and a small record per live block beside the buffer.
+Scopes: what was on the stack at a checkpoint stays where it is until that is restored: words cannot be popped, and the
+bytes of a block that is freed meanwhile come back with the scope.
+
+Costs: a few instructions an operation, and a small record per live block beside the buffer. A block below the top is
+found by bisection.
 
 Not for: blocks that die in any other order than last in, first out.
 """
@@ -44,7 +48,7 @@ class _Extent:
     def __init__(self, before: i64, address: i64, end: i64) -> None:
         self.before: Final[i64] = before
         self.address: Final[i64] = address
-        self.end: i64 = end
+        self.end: Final[i64] = end
         self.freed = False
 
 
@@ -55,7 +59,20 @@ class StackAlloc(BaseAllocator):
     Never allocates anything itself; when the buffer is full, `AllocError`.
     """
 
-    __slots__ = ("_cursor", "_end", "_extents", "_floor", "_keys", "_region", "_start", "_strict", "_whole", "_words")
+    __slots__ = (
+        "_cursor",
+        "_end",
+        "_extents",
+        "_floor",
+        "_keys",
+        "_owns_whole",
+        "_points",
+        "_region",
+        "_start",
+        "_strict",
+        "_whole",
+        "_words",
+    )
 
     def __init__(self, buffer: Region | WriteableBuffer, *, strict: bool = False) -> None:
         whole = buffer if isinstance(buffer, Region) else Region.of(buffer)
@@ -64,14 +81,17 @@ class StackAlloc(BaseAllocator):
         if end < start:
             end = start
         self._whole = whole
+        self._owns_whole: Final = not isinstance(buffer, Region)
         self._strict: Final = strict
         self._start: Final[i64] = start
         self._end: i64 = end
         self._cursor: i64 = start
-        #: Words are never popped below this: the end of the topmost block.
+        #: Words are never popped below this: the end of the topmost block, or the cursor of the last open checkpoint.
         self._floor: i64 = start
         self._extents: list[_Extent] = []
         self._keys = Keys()
+        #: Open checkpoints, each at the index of its key.
+        self._points: list[Checkpoint] = []
         self._region = _part(whole, start, end)
         self._words: Final = self._region.view.cast("q")
 
@@ -145,7 +165,7 @@ class StackAlloc(BaseAllocator):
 
     def allocate(self, layout: Layout) -> Block:
         if layout.size == 0:
-            return dangling(layout.align)
+            return self._empty(layout)
         self._settle()
         before = self._cursor
         align: i64 = layout.align
@@ -167,97 +187,131 @@ class StackAlloc(BaseAllocator):
             return self._end
         return address + ((size + _GRAIN - 1) & -_GRAIN)
 
+    def _empty(self, layout: Layout) -> Block:
+        """A block of size zero, which takes no room, but is revoked like all others."""
+        return Block(dangling(layout.align).address, 0, self._region)
+
     def deallocate(self, block: Block, layout: Layout) -> None:
         if block.region.memory is None:
             raise released(block)
-        if layout.size == 0 and block.size == 0:
+        if block.size == 0 and layout.size == 0:
             block.release()
             return
         top = self._top()
-        if top is not None and top.address == block.address and self._cursor == top.end:
-            self._extents.pop()
-            self._cursor = top.before
-            self._floor = self._extents[-1].end if self._extents else self._start
-            self._settle()
-        elif self._strict:
-            raise self._out_of_order(block, top)
-        else:
-            self._find(block).freed = True
+        if top is None or top.address != block.address or self._cursor != top.end:
+            if self._strict:
+                self._check_order(block)
+            top = self._find(block)
+        top.freed = True
         block.release()
+        self._settle()
 
     def _top(self) -> _Extent | None:
         return self._extents[-1] if self._extents else None
 
     def _find(self, block: Block) -> _Extent:
-        for extent in reversed(self._extents):
-            if extent.address == block.address and not extent.freed:
-                return extent
-        raise MisuseError(f"{block!r} is not on this stack")
+        extents = self._extents
+        low = 0
+        high = len(extents)
+        while low < high:
+            middle = (low + high) // 2
+            if extents[middle].address < block.address:
+                low = middle + 1
+            else:
+                high = middle
+        if low == len(extents) or extents[low].address != block.address or extents[low].freed:
+            raise MisuseError(f"{block!r} is not on this stack")
+        return extents[low]
 
-    def _out_of_order(self, block: Block, top: _Extent | None) -> MisuseError:
-        if top is None or self._find(block) is top:
-            return MisuseError(f"{(self._cursor - self._floor) >> 3} words must be popped before {block!r}")
-        return MisuseError(f"the block at {top.address:#x} must be freed before {block!r}")
+    def _check_order(self, block: Block) -> None:
+        """Raise `MisuseError` unless nothing live is above a block."""
+        found = self._find(block)
+        if self._cursor != self._extents[-1].end:
+            raise MisuseError(f"{(self._cursor - self._extents[-1].end) >> 3} words must be popped before {block!r}")
+        for extent in reversed(self._extents):
+            if extent is found:
+                return
+            if not extent.freed:
+                raise MisuseError(f"the block at {extent.address:#x} must be freed before {block!r}")
 
     def _settle(self) -> None:
-        """Take blocks off that were freed below the top, once nothing is above them any more."""
-        while self._extents:
-            top = self._extents[-1]
+        """Take off blocks that have been freed, where nothing is above them any more, down to the last checkpoint."""
+        extents = self._extents
+        kept: int = self._points[-1].count if self._points else 0
+        while len(extents) > kept:
+            top = extents[-1]
             if not top.freed or self._cursor != top.end:
                 return
-            self._extents.pop()
+            extents.pop()
             self._cursor = top.before
-            self._floor = self._extents[-1].end if self._extents else self._start
+            self._set_floor()
+
+    def _set_floor(self) -> None:
+        floor = self._extents[-1].end if self._extents else self._start
+        if self._points and self._points[-1].cursor > floor:
+            floor = self._points[-1].cursor
+        self._floor = floor
 
     def _full(self, layout: Layout) -> AllocError:
         return AllocError("stack", layout, limit=self._end - self._start, in_use=self._cursor - self._start)
 
     def grow(self, block: Block, old: Layout, new: Layout) -> Block:
         check_grow(block, old, new)
-        top = self._top()
-        if top is None or not self._can_grow(block, top, new):
-            return self._move(block, old, new, old.size)
-        end = self._end_of(block.address, new.size)
-        if end > top.end:
-            top.end = end
-            self._cursor = end
-            self._floor = end
-        block.release()
-        return Block(block.address, new.size, self._region)
-
-    def _can_grow(self, block: Block, top: _Extent, new: Layout) -> bool:
-        """Whether a block can grow in place: on top, aligned, with room, and not from before a checkpoint.
-
-        What an older block took inside a scope would be handed out again after it.
-        """
-        return (
-            top.address == block.address
-            and self._cursor == top.end
-            and block.region is self._region
-            and not block.address & (new.align - 1)
-            and new.size <= self._end - block.address
-        )
+        return self._resize(block, old, new, old.size)
 
     def shrink(self, block: Block, old: Layout, new: Layout) -> Block:
         check_shrink(block, old, new)
-        if new.size == 0 or block.address & (new.align - 1):
-            return self._move(block, old, new, new.size)
+        return self._resize(block, old, new, new.size)
+
+    def _resize(self, block: Block, old: Layout, new: Layout, kept: int) -> Block:
         top = self._top()
-        if top is not None and top.address == block.address and self._cursor == top.end:
-            end = self._end_of(block.address, new.size)
-            top.end = end
-            self._cursor = end
-            self._floor = end
-        region = block.region
+        if top is not None and new.size > 0 and self._is_on_top(block, top):
+            address: i64 = top.before + (-top.before & (max(new.align, _GRAIN) - 1))
+            if block.address & (new.align - 1) == 0:
+                address = block.address
+            if address < self._end and new.size <= self._end - address:
+                return self._resize_top(block, top, address, new, kept)
+            raise self._full(new)
+        if new.size <= old.size and new.size > 0 and block.address & (new.align - 1) == 0:
+            region = block.region
+            block.release()
+            return Block(block.address, new.size, region)
+        if self._strict and block.size > 0 and new.size > 0:
+            # The new block would lie above the old one, which then could not be freed.
+            self._check_order(block)
+            raise MisuseError(f"{block!r} is from before a checkpoint, and cannot grow in its scope")
+        return self._move(block, old, new, kept)
+
+    def _is_on_top(self, block: Block, top: _Extent) -> bool:
+        """Whether a block is the topmost one, with no words above it, and not from before a checkpoint."""
+        return top.address == block.address and self._cursor == top.end and block.region is self._region
+
+    def _resize_top(self, block: Block, top: _Extent, address: i64, new: Layout, kept: int) -> Block:
+        """Give the topmost block another end, and for the sake of its alignment perhaps another place."""
+        if address != block.address:
+            memory = self._region.view
+            target = address - self._start
+            source = block.address - self._start
+            memory[target : target + kept] = memory[source : source + kept]
+        end = self._end_of(address, new.size)
+        self._extents[-1] = _Extent(top.before, address, end)
+        self._cursor = end
+        self._floor = end
         block.release()
-        return Block(block.address, new.size, region)
+        return Block(address, new.size, self._region)
 
     def resize_in_place(self, block: Block, old: Layout, new: Layout) -> Block | None:
         """Grow or shrink without moving, or return None and change nothing."""
-        if new.size < old.size:
-            return None if block.address & (new.align - 1) or new.size == 0 else self.shrink(block, old, new)
+        if block.region.memory is None:
+            raise released(block)
+        if block.address & (new.align - 1) or new.size == 0:
+            return None
+        if new.size <= old.size:
+            return self.shrink(block, old, new)
         top = self._top()
-        return self.grow(block, old, new) if top is not None and self._can_grow(block, top, new) else None
+        if top is None or not self._is_on_top(block, top) or new.size > self._end - block.address:
+            return None
+        return self.grow(block, old, new)
 
     def owns(self, block: Block) -> bool:
         return self._start <= block.address < self._end
@@ -269,6 +323,7 @@ class StackAlloc(BaseAllocator):
 
     def _drop_all(self) -> None:
         self._extents.clear()
+        self._points.clear()
         self._cursor = self._start
         self._floor = self._start
         self._keys.close()
@@ -279,31 +334,25 @@ class StackAlloc(BaseAllocator):
         self._settle()
         key = self._region
         fresh = _part(self._whole, self._start, self._end)
-        point = Checkpoint(
-            self,
-            key,
-            index=self._keys.put_aside(key),
-            cursor=self._cursor,
-            count=len(self._extents),
-            mark=self._top(),
-        )
+        point = Checkpoint(self, key, index=self._keys.put_aside(key), cursor=self._cursor, count=len(self._extents))
+        self._points.append(point)
+        self._floor = self._cursor
         self._region = fresh
         return point
 
     def restore(self, point: Checkpoint) -> None:
         """Drop everything above a checkpoint, and revoke the blocks that were made since.
 
-        Raises `MisuseError` where a block below it has been freed since.
+        Raises `MisuseError` where a reset or an earlier restore has gone back further already.
         """
         self._keys.check(self, point)
-        count: int = point.count
-        if count > len(self._extents) or (count and self._extents[count - 1] is not point.mark):
-            raise MisuseError("the stack has shrunk below this checkpoint already")
         self._region.close()
         self._region = self._keys.take_up(point)
-        del self._extents[count:]
+        del self._points[point.index :]
+        del self._extents[point.count :]
         self._cursor = point.cursor
-        self._floor = self._extents[-1].end if self._extents else self._start
+        self._set_floor()
+        self._settle()
 
     def scope(self) -> Scope[StackAlloc]:
         """A `with` block that ends by restoring the state at its start."""
@@ -317,6 +366,8 @@ class StackAlloc(BaseAllocator):
             self._words.release()
         except BufferError:
             pass
+        if self._owns_whole:
+            self._whole.close()
 
     def __repr__(self) -> str:
         return f"stack({self._end - self._start})"

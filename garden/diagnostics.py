@@ -51,6 +51,8 @@ CODES: Final[dict[str, str]] = {
     "E0323": "a parameter of this name exists already",
     "E0324": "an empty import",
     "E0325": "this function is declared but not implemented",
+    "E0326": "a record is too large",
+    "E0327": "two packages of one name",
     "E0401": "integer outside 64 bits",
     "E0402": "double out of range",
     "T0001": "division by zero",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from typing import Final
 
 #: Token and node tables keep offsets in 32 bits.
@@ -11,14 +12,15 @@ MAX_SOURCE_BYTES: Final = (1 << 32) - 1
 class Source:
     """A program's text as UTF-8 bytes, and the name that diagnostics give it.
 
-    Raises ValueError where the text is longer than `MAX_SOURCE_BYTES`.
+    A byte order mark at the start is dropped: it is no part of the program, and offsets and columns count from behind
+    it. Raises ValueError where the text is longer than `MAX_SOURCE_BYTES`.
     """
 
     def __init__(self, name: str, text: bytes) -> None:
         if len(text) > MAX_SOURCE_BYTES:
             raise ValueError(f"{name}: a program may have at most {MAX_SOURCE_BYTES} bytes, this one has {len(text)}")
         self.name: Final = name
-        self.text: Final = text
+        self.text: Final = text.removeprefix(codecs.BOM_UTF8)
 
     def position(self, offset: int) -> tuple[int, int]:
         """Line and column of a byte offset, both from 1; columns count characters."""

@@ -1,11 +1,11 @@
 """Code: what the emitter makes and the machines run, all in memory of one allocator.
 
-`words`: Vec 'Q', the instructions. `constants`: Vec 'q', wide constants and tables. `positions`: Vec 'I', for each pc
-the byte offset in the source. `strings`: Vec 'Q', the constant strings one after the
-other, each laid out as the heap lays out a Str: a word of length (low 32 bits) and hash (high 32 bits), then the bytes,
-padded to a word. Constants refer to them by address. `functions`: a table "IIII": name symbol (0 for
+`words`: Vec 'q', the instructions. `constants`: Vec 'q', wide constants and tables. `positions`: Vec 'I', for each pc
+the byte offset in the source. `strings`: Vec 'Q', the constant strings one after the other, each laid out as the heap
+lays out a Str: a word of length (low 32 bits) and hash (high 32 bits), then the bytes, padded with zeros to a word.
+Constants refer to them by address, so `strings` is never resized. `functions`: a table "IIII": name symbol (0 for
 `entry`), first pc, end pc, parameter count; row 0 is unused, and rows are those of the IR. `entry` is the pc where a
-run starts.
+run starts: the two words there belong to no function; they call `entry` and halt.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Code(Generic[A]):
 
     def __init__(self, allocator: A, checked: CheckedProgram[Allocator]) -> None:
         self.checked: Final = checked
-        self.words: Vec[A] = Vec(allocator, "Q")
+        self.words: Vec[A] = Vec(allocator, "q")
         self.constants: Vec[A] = Vec(allocator, "q")
         self.positions: Vec[A] = Vec(allocator, "I")
         self.strings: Vec[A] = Vec(allocator, "Q")

@@ -1,14 +1,16 @@
 """The one opcode table: every instruction of the machine, its operands and its meaning.
 
-An instruction is one 64-bit little-endian word: `op:8 a:8 b:8 c:8 imm:32`, imm signed. Registers are r0 to r63. Jump
-targets are absolute pcs, counted in words. A comparison with an immediate keeps the immediate in b and c, as 16 bits,
-since imm holds the target.
+An instruction is one 64-bit little-endian word: `op:8 a:8 b:8 c:8 imm:32`, imm signed. A word is handled as a signed
+number, so that a shift leaves imm with its sign. Registers are r0 to r63. Jump targets are absolute pcs, counted in
+words. A comparison with an immediate keeps the immediate in b and c, as 16 bits, since imm holds the target.
 
 Values are untyped 64-bit words: Int and addresses as they are, Bool as 0 or 1, Double as its bits. Str values are
 interned, so equal strings are equal words.
 
-Calls: arguments come in r0, r1, ...; the result goes to r0. All other registers are the callee's to preserve. Arguments
-from `REGISTER_ARGUMENTS` on are pushed to the spill stack by the caller, the last one first, and popped by the callee.
+Calls: arguments come in r0, r1, ...; the result goes to r0. Arguments from `REGISTER_ARGUMENTS` on are pushed to the
+spill stack by the caller, the last one first, and popped by the callee, which leaves the stack as it was below them. A
+call may change every register: what the caller still needs it saves, unless it knows what the callee writes. A host
+function changes r0 and no other register.
 """
 
 from __future__ import annotations
@@ -32,11 +34,13 @@ CONSTANT: Final = 6  # an index into the constant area, in imm
 HOST: Final = 7  # a host function's index, in imm
 COUNT: Final = 8  # a small number in an 8-bit field
 SLOT: Final = 9  # a spill stack word, counted down from the top (0 is the top), in imm
+DROPPED: Final = 10  # how many words leave the spill stack, in imm
 
 
 @mypyc_attr(native_class=True)
 class Op:
-    """One opcode. `a`, `b`, `c`, `imm` say what each field holds; `pushes` by how many words the spill stack grows.
+    """One opcode. `a`, `b`, `c`, `imm` say what each field holds; `pushes` by how many words the spill stack grows,
+    beside what an operand of kind `DROPPED` and a call's arguments on the stack take off.
 
     `terminator`: control never continues with the next word. `traps`: the T codes that it can end a run with.
     """
@@ -147,6 +151,8 @@ STORE: Final = 66
 LOAD: Final = 67
 ADDROF: Final = 68
 
+DROP: Final = 69
+
 _DIVIDES: Final = ("T0001",)
 
 OPS: Final[tuple[Op, ...]] = (
@@ -205,7 +211,7 @@ OPS: Final[tuple[Op, ...]] = (
     Op(LOOKUP, "lookup", "a = what the table at imm has for b", DEST, SOURCE, imm=CONSTANT),
     Op(CALL, "call", "push the return pc as a frame and go to the target", imm=TARGET, traps=("T0002",)),
     Op(TAIL, "tail", "go to the target in this frame", imm=TARGET, terminator=True),
-    Op(SYS, "sys", "r0 = host function imm of r0 .. r(a-1)", COUNT, imm=HOST),
+    Op(SYS, "sys", "r0 = host function imm of a arguments, passed as to a call", COUNT, imm=HOST),
     Op(RET, "ret", "pop a frame and go to its return pc", terminator=True),
     Op(PUSH, "push", "push a", SOURCE, pushes=1, traps=("T0002",)),
     Op(PUSH2, "push2", "push a, then b", SOURCE, SOURCE, pushes=2, traps=("T0002",)),
@@ -219,6 +225,7 @@ OPS: Final[tuple[Op, ...]] = (
     Op(STORE, "store", "the word at address a + imm = b", SOURCE, SOURCE, imm=IMM),
     Op(LOAD, "load", "a = the word at address b + imm", DEST, SOURCE, imm=IMM),
     Op(ADDROF, "addrof", "a = address b + imm", DEST, SOURCE, imm=IMM),
+    Op(DROP, "drop", "pop imm words", imm=DROPPED),
 )
 
 assert [op.code for op in OPS] == list(range(len(OPS)))
@@ -234,13 +241,13 @@ TABLE_SLOTS: Final = 4
 
 
 def encode(op: int, a: int = 0, b: int = 0, c: int = 0, imm: int = 0) -> int:
-    """The word of an instruction, as an unsigned number."""
-    return op | a << 8 | b << 16 | c << 24 | (imm & 0xFFFFFFFF) << 32
+    """The word of an instruction."""
+    return imm << 32 | c << 24 | b << 16 | a << 8 | op
 
 
 def encode_imm16(op: int, a: int, value: int, target: int) -> int:
     """The word of a compare-with-immediate jump; `value` from -32768 to 32767."""
-    return op | a << 8 | (value & 0xFFFF) << 16 | target << 32
+    return target << 32 | (value & 0xFFFF) << 16 | a << 8 | op
 
 
 def op_of(word: int) -> int:
@@ -260,10 +267,8 @@ def c_of(word: int) -> int:
 
 
 def imm_of(word: int) -> int:
-    imm = word >> 32
-    return imm - (1 << 32) if imm >= 1 << 31 else imm
+    return word >> 32
 
 
 def imm16_of(word: int) -> int:
-    value = word >> 16 & 0xFFFF
-    return value - (1 << 16) if value >= 1 << 15 else value
+    return (word >> 16 & 0xFFFF ^ 0x8000) - 0x8000

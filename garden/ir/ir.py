@@ -17,8 +17,9 @@ The instructions of a block form a list through `next`; its last one is its term
 
 `pool` is a Vec of 'q'. A *list* in it is its length followed by its words. An *edge* is such a list too: the target
 block, then one argument per parameter of it. The switch list: default edge, then key, edge, key, edge, ... The lookup
-list: default constant, then key, constant, key, constant, ... Keys and constants are Ints, or symbols of the AST's
-interner for Str.
+list: default constant, then key, constant, key, constant, ... Keys are Ints, or symbols of the AST's interner for Str;
+constants are what `imm` of a constant of that type is. No list but the empty one is referred to twice, so a pass may
+change it in place.
 
 `block` rows: function, first and last instruction, parameter list in `pool`, next block of the function in layout
 order. A block that has died has function 0 and stands in no list.
@@ -356,6 +357,17 @@ class Ir(Generic[A]):
         self.pool.append(len(words))
         for word in words:
             self.pool.append(word)
+        return index
+
+    def add_words(self, words: Vec[Allocator]) -> int:
+        """Add a list that stands in a Vec of 'q', and return its index."""
+        count = len(words)
+        if count == 0:
+            return 0
+        index = len(self.pool)
+        self.pool.reserve(count + 1)
+        self.pool.append(count)
+        self.pool.extend(words.view)
         return index
 
     def list_at(self, index: int) -> memoryview:

@@ -4,6 +4,17 @@ A node is (kind, token, a, b). `token` is the node's main token, for positions a
 beside each kind below: a node, a token, or an index into `extra`, a list of 32-bit words. A *list* at `extra[i]` is its
 length followed by its words. Node 0 means "none"; ids are dense, so later stages keep what they know of a node in
 arrays as long as the table.
+
+Order: what a node consists of has smaller ids than the node itself, and the ids of the items of a body, of the members
+of a list, and of the roots increase in source order. So one walk over the table sees children before parents. Not every
+node is part of the tree: those of items that were dropped after a mistake are not, nor are the bodies of all default
+arms of a match but the last.
+
+Depth: parentheses leave no node. Constructs nest at most `parser.MAX_NESTING` levels deep, and inside a level a path
+through right operands passes at most three binary operators. Chains of left operands (`a` of a binary operator, field,
+cast or call) are of any length: walk them by a loop.
+
+After mistakes the tree is smaller, never malformed, with one exception: a match without default arm has 0 in its place.
 """
 
 from __future__ import annotations
@@ -36,7 +47,7 @@ CALL: Final = 14  # token: `(`; a: target; b: list of arguments
 FIELD: Final = 15  # token: the name; a: the record or package
 CAST: Final = 16  # token: `as`; a: operand; b: type
 IMPORT: Final = 17  # token: `import`; a: list of string tokens
-EXTERN: Final = 18  # token: the package string; a: list of signature nodes
+EXTERN: Final = 18  # token: the package string; a: list of signature nodes; b: list of doc tokens, or 0
 SIGNATURE: Final = 19  # inside extern. token: the name; a: signature
 
 TYPE: Final = 30  # token: one of Str Int Double Bool Void

@@ -2,7 +2,11 @@
 
 A host function is a Python callable with a garden signature. It takes and returns Python values: `Int` is int, `Double`
 float, `Bool` bool, `Str` str, `Array` list, `Record` dict by field name, `Option` the value or None, `Foreign` any
-object, `Void` None. Where it is declared with `machine`, its first argument is the running machine.
+object, `Void` None. Where it is declared with `machine`, its first argument is the running machine (a
+`garden.vm.runtime.Runtime`).
+
+A function declared with `words` takes and returns the words that the machine has instead, which costs no conversion:
+its arguments are the machine, the HostFunction itself, for the types of the call, and one word a parameter.
 """
 
 from __future__ import annotations
@@ -11,17 +15,23 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from allocators._mypyc import mypyc_attr
-from garden.types.types import Type
+from garden.types.types import Type, Void
+
+
+def missing(*arguments: Any) -> None:
+    """Stands in for the implementation of a function that a program declares `extern` and no package has."""
+    raise NotImplementedError
 
 
 @mypyc_attr(native_class=True)
 class HostFunction:
     """One function of a package; several may share a name, and the argument types then choose.
 
-    `pure`: equal arguments give equal results and nothing else happens, so that a call may be folded or dropped.
+    `pure`: equal arguments give equal results and nothing else happens, so that a call may be dropped, and folded
+    unless it needs the machine. `words` implies `machine`.
     """
 
-    __slots__ = ("doc", "implementation", "machine", "name", "package", "parameters", "pure", "result")
+    __slots__ = ("doc", "implementation", "machine", "name", "package", "parameters", "pure", "result", "words")
 
     def __init__(
         self,
@@ -33,6 +43,7 @@ class HostFunction:
         *,
         pure: bool = False,
         machine: bool = False,
+        words: bool = False,
         doc: str = "",
     ) -> None:
         self.package: Final = package
@@ -41,8 +52,33 @@ class HostFunction:
         self.result: Final = result
         self.implementation: Final = implementation
         self.pure: Final = pure
-        self.machine: Final = machine
+        self.machine: Final = machine or words
+        self.words: Final = words
         self.doc: Final = doc
+
+    @property
+    def generic(self) -> bool:
+        """Whether it has slots among its types."""
+        return self.result.generic or any([type.generic for _, type in self.parameters])
+
+    def with_types(self, parameters: list[Type], result: Type) -> HostFunction:
+        """The same function for parameters and a result of these types: what a call of a generic function calls."""
+        return HostFunction(
+            self.package,
+            self.name,
+            tuple([(name, type) for (name, _), type in zip(self.parameters, parameters, strict=True)]),
+            result,
+            self.implementation,
+            pure=self.pure,
+            machine=self.machine,
+            words=self.words,
+            doc=self.doc,
+        )
+
+    @property
+    def implemented(self) -> bool:
+        """Whether it can be called, not only declared."""
+        return self.implementation is not missing
 
     @property
     def path(self) -> str:
@@ -53,6 +89,26 @@ class HostFunction:
         parameters = " ".join([f"{name}:{type}" for name, type in self.parameters])
         result = "" if self.result.name == "Void" else f" {self.result}"
         return f"fn {self.name}({parameters}){result}"
+
+
+def declare(
+    package: str,
+    name: str,
+    *parameters: tuple[str, Type],
+    result: Type = Void,
+    pure: bool = False,
+    machine: bool = False,
+    words: bool = False,
+) -> Callable[[Callable[..., Any]], HostFunction]:
+    """A decorator that makes a HostFunction of a Python function, whose docstring becomes its `doc`."""
+
+    def decorate(implementation: Callable[..., Any]) -> HostFunction:
+        doc = "\n".join([line.strip() for line in (implementation.__doc__ or "").strip().splitlines()])
+        return HostFunction(
+            package, name, parameters, result, implementation, pure=pure, machine=machine, words=words, doc=doc
+        )
+
+    return decorate
 
 
 @mypyc_attr(native_class=True)

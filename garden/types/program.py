@@ -10,9 +10,9 @@ from typing import Final, Generic, TypeVar
 from allocators import Allocator
 from allocators._mypyc import mypyc_attr
 from allocators.collections import Table, Vec
-from garden.syntax.ast import Ast
+from garden.syntax.ast import SIGNATURE_PARAMETERS, SIGNATURE_RESULT, Ast
 from garden.types.host import HostFunction
-from garden.types.types import TypeTable
+from garden.types.types import VOID, Type, TypeTable
 
 A = TypeVar("A", bound=Allocator, covariant=True)
 
@@ -21,13 +21,16 @@ A = TypeVar("A", bound=Allocator, covariant=True)
 class CheckedProgram(Generic[A]):
     """The product of the type checker, beside the AST that it describes (and does not own).
 
-    `node_types`: Vec 'I', a type id for every node, 0 where it has none.
-    `targets`: Vec 'I', for every call node what it calls: 0 nothing known, 2 * f + 1 the function of row f in
-    `functions`, 2 * h + 2 the host function `hosts[h]`.
+    `node_types`: Vec 'I', a type id for every node, 0 where it has none. A `let` has the type of what it names, a
+    function that of its result, a type node the type that it spells. What is called has none, only the call has.
+    `targets`: Vec 'I', what a node refers to, 0 where nothing is known. A call: 2 * f + 1 is the function of row f in
+    `functions`, 2 * h + 2 the host function `hosts[h]`. An identifier: the name token of the `let` or the parameter
+    that it names. A field: its byte offset in the record.
     `functions`: a table "IIII" in source order: FN node, return type id, index of the parameter types in `extra`,
     symbol of the name. Row 0 is unused.
     `extra`: Vec 'I' of lists, length first.
-    `hosts`: the host functions that the program calls.
+    `hosts`: the host functions that the program calls, also those that are only declared. A generic one stands here
+    once for each combination of types that it is called with, with those types in place of its slots.
     """
 
     __slots__ = ("ast", "extra", "functions", "hosts", "node_types", "targets", "types")
@@ -48,6 +51,22 @@ class CheckedProgram(Generic[A]):
         except MemoryError:
             self.close()
             raise
+
+    def signature(self, node: int) -> str:
+        """The head of a function or of a signature inside `extern`, such as `fn add(a:Int b:Int) Int`."""
+        ast = self.ast
+        words: int = ast.a[node]
+        names = ast.list_at(ast.extra.data[words + SIGNATURE_PARAMETERS])
+        result: int = ast.extra.data[words + SIGNATURE_RESULT]
+        parameters = []
+        for index in range(0, len(names), 2):
+            parameters.append(f"{ast.name(names[index])}:{self.type_of(names[index + 1])}")
+        tail = f" {self.type_of(result)}" if result and self.node_types.data[result] != VOID else ""
+        return f"fn {ast.name(ast.token[node])}({' '.join(parameters)}){tail}"
+
+    def type_of(self, node: int) -> Type:
+        """The description of a node's type."""
+        return self.types.type(self.node_types.data[node])
 
     def close(self) -> None:
         self.extra.close()

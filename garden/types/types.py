@@ -6,6 +6,7 @@ equal ids, so the compiler compares numbers. Ids of the scalar types are constan
 
 from __future__ import annotations
 
+from array import array
 from typing import Final, Generic, TypeVar
 
 from allocators import Allocator
@@ -24,6 +25,12 @@ STR: Final = 5
 
 WORD_SIZE: Final = 8
 
+#: Nested records are inline, so a record that holds another one twice doubles with every line of a program.
+MAX_RECORD_SIZE: Final = 1 << 20
+
+#: Characters of a type that are shown.
+MAX_SPELLING: Final = 4000
+
 
 @mypyc_attr(native_class=True)
 class Type:
@@ -31,52 +38,86 @@ class Type:
 
     `name` is `Void Bool Int Double Str Array Option Record Foreign`, or `Slot` for a generic parameter. `members` are
     the types inside: of an array or option one, of a record one a field. `labels` are a record's field names, the one
-    name of a foreign type, or the one name of a slot.
+    name of a foreign type, or the one name of a slot. `size` is how many bytes a value takes inside a record or an
+    array: nested records are inline, all else is a word. `generic` tells whether a slot is the type or inside it.
+
+    Types share their members, so a type may be exponentially larger written out than kept. Nothing here recurses.
     """
 
-    __slots__ = ("labels", "members", "name")
+    __slots__ = ("_hash", "_offsets", "generic", "labels", "members", "name", "size")
 
     def __init__(self, name: str, members: tuple[Type, ...] = (), labels: tuple[str, ...] = ()) -> None:
         self.name: Final = name
         self.members: Final = members
         self.labels: Final = labels
-
-    @property
-    def size(self) -> int:
-        """Bytes that a value takes inside a record or an array: nested records are inline, all else is a word."""
-        if self.name == "Record":
-            total = 0
-            for member in self.members:
-                total += member.size
-            return total
-        return 0 if self.name == "Void" else WORD_SIZE
+        self._hash: Final = hash((name, labels, members))
+        offsets = []
+        size = 0
+        generic = name == "Slot"
+        for member in members:
+            offsets.append(size)
+            size += member.size
+            generic = generic or member.generic
+        self._offsets: Final = offsets
+        if name != "Record":
+            size = 0 if name == "Void" else WORD_SIZE
+        self.size: Final[int] = size
+        self.generic: Final[bool] = generic
 
     def field_offset(self, index: int) -> int:
         """Bytes from the start of a record to its field number `index`."""
-        total = 0
-        for member in self.members[:index]:
-            total += member.size
-        return total
+        return self._offsets[index]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Type):
             return NotImplemented
-        return self.name == other.name and self.labels == other.labels and self.members == other.members
+        pairs = [(self, other)]
+        while pairs:
+            left, right = pairs.pop()
+            if left is right:
+                continue
+            if left._hash != right._hash or left.name != right.name or left.labels != right.labels:
+                return False
+            if len(left.members) != len(right.members):
+                return False
+            pairs.extend(zip(left.members, right.members, strict=True))
+        return True
 
     def __hash__(self) -> int:
-        return hash((self.name, self.labels, self.members))
+        return self._hash
 
     def __str__(self) -> str:
-        if self.name == "Record":
-            fields = [f"{label}: {member}" for label, member in zip(self.labels, self.members, strict=True)]
-            return f"Record<{' '.join(fields)}>"
-        if self.name == "Slot":
-            return self.labels[0]
-        if self.name == "Foreign":
-            return f"Foreign<{self.labels[0]}>"
-        if self.members:
-            return f"{self.name}<{self.members[0]}>"
-        return self.name
+        """The type as garden spells it, cut after `MAX_SPELLING` characters."""
+        written: list[str] = []
+        length = 0
+        pending: list[Type | str] = [self]
+        while pending:
+            part = pending.pop()
+            if isinstance(part, Type):
+                if part.name == "Record":
+                    text = "Record<"
+                    pending.append(">")
+                    for index in range(len(part.members) - 1, -1, -1):
+                        pending.append(part.members[index])
+                        pending.append(f"{' ' if index else ''}{part.labels[index]}: ")
+                elif part.name == "Slot":
+                    text = part.labels[0]
+                elif part.name == "Foreign":
+                    text = f"Foreign<{part.labels[0]}>"
+                elif part.members:
+                    text = f"{part.name}<"
+                    pending.append(">")
+                    pending.append(part.members[0])
+                else:
+                    text = part.name
+            else:
+                text = part
+            if length + len(text) > MAX_SPELLING:
+                written.append("...")
+                break
+            written.append(text)
+            length += len(text)
+        return "".join(written)
 
     def __repr__(self) -> str:
         return f"<Type {self}>"
@@ -111,16 +152,16 @@ def Slot(name: str) -> Type:
 
 @mypyc_attr(native_class=True)
 class TypeTable(Generic[A]):
-    """Types as ids, interned by their spelling.
+    """Types as ids, interned by what they are made of: name, labels, and the ids of their members.
 
-    The spelling of a type determines it, so the allocator holds the spellings; the descriptions behind them are as
-    many as the program has distinct types, not as it has nodes.
+    That is what the allocator holds, so two types are compared without looking inside their members. The descriptions
+    beside it are as many as the program has distinct types, not as it has nodes.
     """
 
-    __slots__ = ("_spellings", "_types")
+    __slots__ = ("_keys", "_types")
 
     def __init__(self, allocator: A) -> None:
-        self._spellings: Interner[A] = Interner(allocator)
+        self._keys: Interner[A] = Interner(allocator)
         self._types: list[Type] = []
         try:
             for type in (Type("?"), Void, Bool, Int, Double, Str):
@@ -134,16 +175,38 @@ class TypeTable(Generic[A]):
 
     def intern(self, type: Type) -> int:
         """The id of a type, a new one where the type is new."""
-        prefix = "'" if type.name == "Slot" else ""
-        id = self._spellings.intern(f"{prefix}{type}".encode())
-        if id == len(self._types):
-            self._types.append(type)
-        return id
+        if not type.members:
+            return self.compound(type.name, [], type.labels)
+        # Members before what they are inside of; types may share them, so by identity.
+        ids: dict[int, int] = {}
+        pending = [type]
+        while pending:
+            top = pending[-1]
+            missing = [member for member in top.members if id(member) not in ids]
+            if missing:
+                pending.extend(missing)
+            else:
+                pending.pop()
+                ids[id(top)] = self.compound(top.name, [ids[id(member)] for member in top.members], top.labels)
+        return ids[id(type)]
+
+    def compound(self, name: str, members: list[int], labels: tuple[str, ...] = ()) -> int:
+        """The id of the type of this name with members of these ids."""
+        key = array("I", [len(members), *members]).tobytes() + " ".join([name, *labels]).encode()
+        new_id = self._keys.intern(key)
+        if new_id == len(self._types):
+            self._types.append(Type(name, tuple([self._types[member] for member in members]), labels))
+        return new_id
 
     def type(self, id: int) -> Type:
         """The description of a type id."""
         return self._types[id]
 
+    def members(self, id: int) -> memoryview:
+        """The ids of the types inside a type."""
+        key = self._keys.lookup(id)
+        return memoryview(key)[4 : 4 + 4 * len(self._types[id].members)].cast("I")
+
     def close(self) -> None:
-        self._spellings.close()
+        self._keys.close()
         self._types.clear()

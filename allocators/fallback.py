@@ -1,0 +1,162 @@
+"""FallbackAllocator: a first allocator, and a second one for what the first refuses.
+
+A small fast one in front, say a stack in a fixed buffer, and one behind it that always has room. A block goes back to
+the one whose memory it lies in: the first is asked by `owns`, and whatever it does not own is the second's. A block of
+the first that it cannot grow moves to the second; none moves back.
+
+Blocks of size zero are served here and belong to neither, since an address alone cannot tell whose they are.
+
+Costs: one question to the first allocator for each free and resize.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Generic, Self, TypeVar
+
+from allocators._mypyc import mypyc_attr
+from allocators.base import BaseAllocator, as_base, as_pages, check_grow, check_shrink, close_parent, owned_by
+from allocators.block import Block, copy, dangling, released
+from allocators.layout import Layout
+from allocators.protocol import Access, Allocator
+from allocators.reset import ResetPolicy
+from allocators.scope import Checkpoint, Scope, checkpoint_through, reset_through, restore_through
+
+A = TypeVar("A", bound=Allocator)
+B = TypeVar("B", bound=Allocator)
+
+
+@mypyc_attr(native_class=True)
+class FallbackAllocator(BaseAllocator, Generic[A, B]):
+    """Blocks of `first`, which must have `owns`; else of `second`."""
+
+    __slots__ = ("_first", "_first_up", "_second", "_second_up")
+
+    def __init__(self, first: A, second: B) -> None:
+        self._first: Final[A] = first
+        self._second: Final[B] = second
+        #: The same, for calls.
+        self._first_up: Final = as_base(first)
+        self._second_up: Final = as_base(second)
+
+    @property
+    def first(self) -> A:
+        return self._first
+
+    @property
+    def second(self) -> B:
+        return self._second
+
+    def allocate(self, layout: Layout) -> Block:
+        if layout.size == 0:
+            return dangling(layout.align)
+        try:
+            return self._first_up.allocate(layout)
+        except MemoryError:
+            return self._second_up.allocate(layout)
+
+    def allocate_zeroed(self, layout: Layout) -> Block:
+        if layout.size == 0:
+            return dangling(layout.align)
+        try:
+            return self._first_up.allocate_zeroed(layout)
+        except MemoryError:
+            return self._second_up.allocate_zeroed(layout)
+
+    def deallocate(self, block: Block, layout: Layout) -> None:
+        if block.size == 0:
+            if block.region.memory is None:
+                raise released(block)
+            block.release()
+        elif owned_by(self._first, block):
+            self._first_up.deallocate(block, layout)
+        else:
+            self._second_up.deallocate(block, layout)
+
+    def grow(self, block: Block, old: Layout, new: Layout) -> Block:
+        if block.size == 0:
+            check_grow(block, old, new)
+            grown = self.allocate(new)
+            block.release()
+            return grown
+        if not owned_by(self._first, block):
+            return self._second_up.grow(block, old, new)
+        try:
+            return self._first_up.grow(block, old, new)
+        except MemoryError:
+            return self._move_on(block, self._second_up.allocate(new), old, old.size)
+
+    def grow_zeroed(self, block: Block, old: Layout, new: Layout) -> Block:
+        if block.size == 0:
+            check_grow(block, old, new)
+            grown = self.allocate_zeroed(new)
+            block.release()
+            return grown
+        if not owned_by(self._first, block):
+            return self._second_up.grow_zeroed(block, old, new)
+        try:
+            return self._first_up.grow_zeroed(block, old, new)
+        except MemoryError:
+            return self._move_on(block, self._second_up.allocate_zeroed(new), old, old.size)
+
+    def shrink(self, block: Block, old: Layout, new: Layout) -> Block:
+        if new.size == 0:
+            check_shrink(block, old, new)
+            self.deallocate(block, old)
+            return dangling(new.align)
+        if not owned_by(self._first, block):
+            return self._second_up.shrink(block, old, new)
+        try:
+            return self._first_up.shrink(block, old, new)
+        except MemoryError:
+            return self._move_on(block, self._second_up.allocate(new), old, new.size)
+
+    def _move_on(self, block: Block, moved: Block, old: Layout, kept: int) -> Block:
+        """Move a block of the first allocator into one of the second."""
+        copy(block, moved, kept)
+        self._first_up.deallocate(block, old)
+        return moved
+
+    def owns(self, block: Block) -> bool:
+        return owned_by(self._first, block) or owned_by(self._second, block)
+
+    @property
+    def page_size(self) -> int:
+        """Bytes in a page of both; `MisuseError` where one does not hand out whole pages."""
+        return max(as_pages(self._first).page_size, as_pages(self._second).page_size)
+
+    def protect(self, block: Block, access: Access) -> None:
+        """Forwarded to the allocator whose block it is; `MisuseError` where that does not hand out whole pages."""
+        owner: Allocator = self._first if owned_by(self._first, block) else self._second
+        as_pages(owner).protect(block, access)
+
+    def reset(self, policy: ResetPolicy | None = None) -> None:
+        """Reset both, by a policy if one is given; `MisuseError` where one cannot be reset."""
+        reset_through(self._second, policy)
+        reset_through(self._first, policy)
+
+    def checkpoint(self) -> Checkpoint:
+        """Remember the state of both, for `restore`. `MisuseError` where one has no checkpoints."""
+        second = checkpoint_through(self, self._second, 0)
+        first = checkpoint_through(self, self._first, 0)
+        return Checkpoint(self, first.key, mark=second, inner=first.inner)
+
+    def restore(self, point: Checkpoint) -> None:
+        """Take both back to a checkpoint; blocks allocated since are revoked."""
+        restore_through(self, self._first, point)
+        second = point.mark
+        assert isinstance(second, Checkpoint)
+        restore_through(self, self._second, second)
+
+    def scope(self) -> Scope[Self]:
+        """A `with` block that ends by restoring the state at its start."""
+        return Scope(self)
+
+    def close(self) -> None:
+        """Close both."""
+        try:
+            close_parent(self._first)
+        finally:
+            close_parent(self._second)
+
+    def __repr__(self) -> str:
+        return f"fallback({self._first!r}, {self._second!r})"

@@ -1,0 +1,115 @@
+"""Reset policies: how much memory a chunked allocator keeps when all its blocks are dropped at once.
+
+A policy is a value that `Arena.reset`, `BumpAlloc.reset` and `PoolAllocator.reset` take:
+
+    arena.reset()                        as reset.NEWEST
+    arena.reset(reset.NEWEST)            the current chunk, as it is; what oxc and bumpalo do
+    arena.reset(reset.ALL)               the whole capacity, in one chunk; Zig's retain_capacity
+    arena.reset(reset.limit(1 << 20))    the same, but no more than that; Zig's retain_with_limit
+    arena.reset(reset.NONE)              nothing; Zig's free_all
+    arena.reset(reset.recent_peak())     what was in use at most, and half as much again; what dvui's arena does
+
+Where the newest chunk is just what the policy wants it stays, and the parent is not asked for anything. Else all chunks
+go, and one of the wanted size is allocated; when the parent refuses that, `reset` returns False, and the allocator is
+empty and usable.
+
+For a workload that repeats itself, NEWEST settles within a few rounds at one chunk that holds a round; ALL after one.
+Both keep what one unusually large round has needed for ever. `recent_peak` lets go of it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from allocators._mypyc import mypyc_attr
+from allocators.protocol import MisuseError
+
+
+@mypyc_attr(native_class=True, allow_interpreted_subclasses=True)
+class ResetPolicy:
+    """Subclass it for a policy of your own: override `kept`."""
+
+    #: How many rounds (from one reset to the next) of peaks `kept` wants to see.
+    rounds: int
+
+    def __init__(self, rounds: int = 0) -> None:
+        self.rounds = rounds
+
+    def kept(self, capacity: int, newest: int, peaks: list[int]) -> int:
+        """Bytes to keep, at most `capacity`.
+
+        `capacity` is what all chunks hold together, `newest` what the current one holds; `peaks` are the most bytes
+        that were in use at once in each of the last `rounds` rounds, the newest last.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define kept")
+
+
+@mypyc_attr(native_class=True)
+class _Newest(ResetPolicy):
+    def kept(self, capacity: int, newest: int, peaks: list[int]) -> int:
+        return newest
+
+    def __repr__(self) -> str:
+        return "newest"
+
+
+@mypyc_attr(native_class=True)
+class _Limit(ResetPolicy):
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most: Final = most
+
+    def kept(self, capacity: int, newest: int, peaks: list[int]) -> int:
+        return min(capacity, self._most)
+
+    def __repr__(self) -> str:
+        return f"limit({self._most})" if self._most else "none"
+
+
+@mypyc_attr(native_class=True)
+class _All(ResetPolicy):
+    def kept(self, capacity: int, newest: int, peaks: list[int]) -> int:
+        return capacity
+
+    def __repr__(self) -> str:
+        return "all"
+
+
+@mypyc_attr(native_class=True)
+class _RecentPeak(ResetPolicy):
+    def __init__(self, rounds: int, least: int) -> None:
+        super().__init__(rounds)
+        self._least: Final = least
+
+    def kept(self, capacity: int, newest: int, peaks: list[int]) -> int:
+        peak = max(peaks)
+        return min(capacity, max(peak + peak // 2, self._least))
+
+    def __repr__(self) -> str:
+        return f"recent_peak({self.rounds}, least={self._least})"
+
+
+#: Keep the current chunk.
+NEWEST: Final[ResetPolicy] = _Newest()
+#: Keep the whole capacity.
+ALL: Final[ResetPolicy] = _All()
+#: Keep nothing.
+NONE: Final[ResetPolicy] = _Limit(0)
+
+
+def limit(most: int) -> ResetPolicy:
+    """Keep the whole capacity, but no more than `most` bytes. Raises `MisuseError` for a negative limit."""
+    if most < 0:
+        raise MisuseError(f"a limit must not be negative: {most}")
+    return _Limit(most)
+
+
+def recent_peak(rounds: int = 1, *, least: int = 1 << 14) -> ResetPolicy:
+    """Keep 1.5 times the peak use of the last `rounds` rounds, but at least `least` bytes, and at most the capacity.
+
+    The half is room for rounds that differ a little: they need no memory from the parent. Raises `MisuseError` for less
+    than one round.
+    """
+    if rounds < 1:
+        raise MisuseError(f"the peak of {rounds} rounds is none")
+    return _RecentPeak(rounds, least)

@@ -1,0 +1,39 @@
+"""What the checks raise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+_SHOWN: Final = 60
+
+
+class ConformanceError(AssertionError):
+    """An allocator, or the code that uses one, broke a promise.
+
+    `promise` says which; `operations` are the calls that led there, oldest first, as Python statements.
+    """
+
+    def __init__(self, promise: str, operations: Sequence[str] = ()) -> None:
+        self.promise = promise
+        self.operations = tuple(operations)
+        lines = [promise]
+        if self.operations:
+            lines.append("after these operations:")
+            hidden = len(self.operations) - _SHOWN
+            if hidden > 0:
+                lines.append(f"  ... {hidden} earlier ones, see `operations` ...")
+            lines.extend(f"  {operation}" for operation in self.operations[-_SHOWN:])
+        super().__init__("\n".join(lines))
+
+
+class SwallowedFailure(ConformanceError):
+    """A function was refused memory, and returned as if nothing had happened."""
+
+
+class NondeterministicAllocations(ConformanceError):
+    """A function made fewer requests when it was run again."""
+
+
+class LeakedBlocks(ConformanceError):
+    """A function ended, normally or not, and left blocks behind."""

@@ -1,0 +1,89 @@
+"""check_every_failure: run a function once for each request it makes, and refuse that one.
+
+The method is that of Zig's `checkAllAllocationFailures`. A function that copes with every single refusal, and leaves no
+block behind, copes with running out of memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar, overload
+
+from allocators.protocol import Allocator
+from allocators.testing.errors import LeakedBlocks, NondeterministicAllocations, SwallowedFailure
+from allocators.testing.instrumented import Failures
+
+T = TypeVar("T")
+
+
+@overload
+def check_every_failure(function: Callable[[Allocator], object], *, at_most: int | None = None) -> int: ...
+@overload
+def check_every_failure(
+    function: Callable[[T], object], make: Callable[[Failures], T], *, at_most: int | None = None
+) -> int: ...
+def check_every_failure(
+    function: Callable[[T], object], make: Callable[[Failures], T] | None = None, *, at_most: int | None = None
+) -> int:
+    """Call `function` with all the memory it wants, then again and again, each time with one more request granted.
+
+    Requests are counted over allocations, grows and shrinks. The first that is refused is refused with all after it, so
+    that trying again with less does not help. Each refused run must end with a MemoryError and no live block. Raises
+    `SwallowedFailure` where it returns normally, `NondeterministicAllocations` where it makes fewer requests than the
+    first time, `LeakedBlocks` where any block is left; any other exception of `function` passes through, with a note
+    that says which request was refused.
+
+    `function` takes an allocator. One that needs several of them, or an allocator on top, says how to `make` its
+    argument: from `Failures`, whose `allocator()` returns as many sources as wanted, all of which count as one:
+
+        def make(failures: Failures) -> Stages:
+            return Stages(parse=failures.allocator(), lower=failures.allocator())
+
+        check_every_failure(compile_example, make)
+
+    What `make` builds must have given everything back when `function` ends. `at_most` limits the number of runs,
+    spread evenly over the requests. Returns the number of requests of the first run.
+    """
+    failures = Failures()
+    function(_argument(make, failures))
+    if failures.leaks:
+        raise LeakedBlocks(f"without any failure, blocks are left: {_joined(failures)}")
+    count = failures.requests
+    step = 1 if at_most is None or count <= at_most else count / at_most
+    index = 0.0
+    while index < count:
+        _run_with_failure(function, make, int(index), count)
+        index += step
+    return count
+
+
+def _argument(make: Callable[[Failures], T] | None, failures: Failures) -> T:
+    if make is None:
+        return failures.allocator()  # type: ignore[return-value]
+    return make(failures)
+
+
+def _run_with_failure(
+    function: Callable[[T], object], make: Callable[[Failures], T] | None, index: int, count: int
+) -> None:
+    failures = Failures(index)
+    where = f"with request {index} of {count} refused"
+    try:
+        function(_argument(make, failures))
+    except MemoryError:
+        pass
+    except BaseException as error:
+        error.add_note(where)
+        raise
+    else:
+        if failures.refused:
+            raise SwallowedFailure(f"{where}, the function returned normally")
+        raise NondeterministicAllocations(f"{where}, the function made only {failures.requests} requests")
+    if not failures.refused:
+        raise NondeterministicAllocations(f"the function ran out of memory before request {index} was refused")
+    if failures.leaks:
+        raise LeakedBlocks(f"{where}, blocks are left: {_joined(failures)}")
+
+
+def _joined(failures: Failures) -> str:
+    return "; ".join(failures.leaks)

@@ -1,0 +1,137 @@
+"""AllocatorMachine: a Hypothesis state machine that calls an allocator in every order it can think of.
+
+    class TestMine(machine(lambda parent: MyAllocator(parent)).TestCase):
+        settings = settings(max_examples=200)
+
+or, in a function, `run_machine(MyAllocator)`. Hypothesis shrinks what it finds to the shortest sequence of calls that
+breaks a promise. The model behind it is that of `Checked`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
+
+from allocators.block import Block
+from allocators.layout import Layout
+from allocators.protocol import Allocator
+from allocators.testing.checked import Held
+from allocators.testing.conformance import Case, close
+
+_SIZES = st.one_of(st.integers(0, 70), st.sampled_from((0, 1, 8, 16, 4095, 4096, 4097)), st.integers(0, 20_000))
+_ALIGNMENTS = st.sampled_from((1, 1, 2, 4, 8, 8, 16, 16, 32, 64, 256, 4096))
+_PICKS = st.integers(0, 1 << 16)
+
+
+class AllocatorMachine(RuleBasedStateMachine):
+    """Subclass it and set `make`, as for `check_allocator`, or call `machine`."""
+
+    make: ClassVar[Callable[..., Allocator]]
+    #: Only the newest block may be resized or freed.
+    lifo: ClassVar[bool] = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.case = Case(type(self).make, lifo=self.lifo)
+        self.checked = self.case.checked
+        self.ended: list[tuple[Block, Layout]] = []
+
+    def _pick(self, number: int) -> Held:
+        blocks = sorted(self.checked.live.values(), key=lambda held: -held.number)
+        return blocks[0 if self.lifo else number % len(blocks)]
+
+    def _has_blocks(self) -> bool:
+        return bool(self.checked.live)
+
+    def _can_resize(self) -> bool:
+        return self._has_blocks() and self.case.may_resize(self._pick(0))
+
+    @rule(size=_SIZES, align=_ALIGNMENTS, zeroed=st.booleans())
+    def allocate(self, size: int, align: int, zeroed: bool) -> None:
+        self.checked.allocate(size, align, zeroed=zeroed)
+
+    @precondition(_has_blocks)
+    @rule(pick=_PICKS)
+    def deallocate(self, pick: int) -> None:
+        held = self._pick(pick)
+        self.ended.append((held.block, held.layout))
+        self.checked.deallocate(held)
+
+    @precondition(_can_resize)
+    @rule(pick=_PICKS, growth=_SIZES, align=_ALIGNMENTS, zeroed=st.booleans())
+    def grow(self, pick: int, growth: int, align: int, zeroed: bool) -> None:
+        held = self._pick(pick)
+        before = (held.block, held.layout)
+        if self.checked.grow(held, held.layout.size + growth, align, zeroed=zeroed):
+            self.ended.append(before)
+
+    @precondition(_can_resize)
+    @rule(pick=_PICKS, share=st.integers(0, 16), align=_ALIGNMENTS)
+    def shrink(self, pick: int, share: int, align: int) -> None:
+        held = self._pick(pick)
+        before = (held.block, held.layout)
+        if self.checked.shrink(held, held.layout.size * share // 16, align):
+            self.ended.append(before)
+
+    @precondition(lambda self: self._can_resize() and hasattr(self.checked.allocator, "resize_in_place"))
+    @rule(pick=_PICKS, size=_SIZES, align=_ALIGNMENTS)
+    def resize_in_place(self, pick: int, size: int, align: int) -> None:
+        self.checked.resize_in_place(self._pick(pick), size, align)
+
+    @precondition(lambda self: self.ended)
+    @rule(pick=_PICKS)
+    def misuse(self, pick: int) -> None:
+        self.checked.misuse(*self.ended[pick % len(self.ended)])
+
+    @precondition(lambda self: self.checked.can_reset)
+    @rule()
+    def reset(self) -> None:
+        self.checked.reset()
+
+    @precondition(lambda self: self.checked.can_scope and len(self.checked.points) < 4)
+    @rule()
+    def checkpoint(self) -> None:
+        self.checked.checkpoint()
+
+    @precondition(lambda self: self.checked.points)
+    @rule(pick=_PICKS)
+    def restore(self, pick: int) -> None:
+        self.checked.restore(pick % len(self.checked.points))
+
+    @precondition(lambda self: self.case.parent is not None)
+    @rule(times=st.sampled_from((1, 2, 3, 4, None)))
+    def refuse(self, times: int | None) -> None:
+        """The parent refuses the next requests."""
+        self.case.failures.refuse(times)
+
+    @precondition(lambda self: self.case.parent is not None)
+    @rule()
+    def allow(self) -> None:
+        """The parent serves all requests again."""
+        self.case.failures.allow()
+
+    def teardown(self) -> None:
+        self.case.failures.allow()
+        try:
+            self.case.finish()
+        finally:
+            close(self.checked.allocator)
+
+
+def machine(make: Callable[..., Allocator], *, lifo: bool = False) -> type[AllocatorMachine]:
+    """The state machine for one allocator; `make` and `lifo` as for `check_allocator`."""
+    return type("AllocatorMachine", (AllocatorMachine,), {"make": staticmethod(make), "lifo": lifo})
+
+
+def run_machine(make: Callable[..., Allocator], *, lifo: bool = False, examples: int = 100, steps: int = 50) -> None:
+    """Run the state machine for one allocator. `ConformanceError` with the shortest failing sequence of calls."""
+    run_state_machine_as_test(
+        machine(make, lifo=lifo),
+        settings=settings(
+            max_examples=examples, stateful_step_count=steps, deadline=None, suppress_health_check=list(HealthCheck)
+        ),
+    )

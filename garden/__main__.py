@@ -1,0 +1,7 @@
+"""`python -m garden` is the `garden` command."""
+
+import sys
+
+from garden.cli.main import main
+
+sys.exit(main())

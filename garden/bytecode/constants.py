@@ -1,0 +1,127 @@
+"""ConstantPool: what a program's instructions refer to in the constant area, each thing once.
+
+Ints and Doubles that do not fit an instruction are found again by their eight bytes. Strings are symbols already, so a
+table by symbol finds them. The address of a string is known only when all strings are laid out, since the area grows:
+until `finish` a constant that is one holds the word that the string starts at in `Code.strings`.
+
+Tables are dense, from the smallest key to the greatest. For Str the keys are addresses, so the strings of a table
+should lie close together: they do, unless other code has mentioned some of them before. `worth_a_table` decides.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Generic, TypeVar
+
+from allocators import Allocator
+from allocators._mypyc import mypyc_attr
+from allocators.collections import Interner, Vec
+from garden.bytecode.code import Code
+from garden.bytecode.ops import TABLE_DEFAULT, TABLE_FIRST, TABLE_SLOTS
+from garden.bytecode.strings import append_string
+
+A = TypeVar("A", bound=Allocator, covariant=True)
+S = TypeVar("S", bound=Allocator, covariant=True)
+
+WORD_SIZE: Final = 8
+#: A table may have this many slots, and this many more for each key.
+_SPARE_SLOTS: Final = 64
+_SLOTS_PER_KEY: Final = 16
+
+
+@mypyc_attr(native_class=True)
+class ConstantPool(Generic[A, S]):
+    """Fills `Code.constants` and `Code.strings`. `scratch` holds what is needed to find things again."""
+
+    __slots__ = ("_addresses", "_code", "_places", "_starts", "_string_places", "_wide")
+
+    def __init__(self, code: Code[A], scratch: S) -> None:
+        self._code: Final = code
+        self._wide: Interner[S] = Interner(scratch)
+        self._places: Vec[S] = Vec(scratch, "I")  # index in the constant area by id in `_wide`
+        self._starts: Vec[S] = Vec(scratch, "I")  # by symbol: word in `Code.strings` + 1, or 0
+        self._string_places: Vec[S] = Vec(scratch, "I")  # by symbol: index in the constant area + 1, or 0
+        self._addresses: Vec[S] = Vec(scratch, "I")  # pairs: the first of some constants that are addresses, how many
+        try:
+            symbols = len(code.checked.ast.symbols)
+            self._starts.fill(0, symbols)
+            self._string_places.fill(0, symbols)
+        except BaseException:
+            self.close()
+            raise
+
+    def wide(self, value: int) -> int:
+        """The index of a constant word."""
+        id = self._wide.intern(value.to_bytes(WORD_SIZE, "little", signed=True))
+        if id == len(self._places):
+            constants = self._code.constants
+            self._places.append(len(constants))
+            constants.append(value)
+        return int(self._places.data[id])
+
+    def string(self, symbol: int) -> int:
+        """The index of the constant that is the address of a symbol's text."""
+        place: int = self._string_places.data[symbol]
+        if place == 0:
+            constants = self._code.constants
+            place = len(constants) + 1
+            self._add_addresses(place - 1, 1)
+            constants.append(self.string_start(symbol))
+            self._string_places.data[symbol] = place
+        return place - 1
+
+    def string_start(self, symbol: int) -> int:
+        """The word in `Code.strings` at which a symbol's text is laid out."""
+        start: int = self._starts.data[symbol]
+        if start == 0:
+            text = self._code.checked.ast.symbols.lookup(symbol)
+            start = append_string(self._code.strings, text) + 1
+            self._starts.data[symbol] = start
+        return start - 1
+
+    def _add_addresses(self, place: int, count: int) -> None:
+        """Let so many constants from `place` on be addresses."""
+        self._addresses.append(place)
+        self._addresses.append(count)
+
+    def worth_a_table(self, first: int, last: int, keys: int) -> bool:
+        """Whether a table for so many keys, of which these are the smallest and the greatest, is not too sparse."""
+        return last - first < _SPARE_SLOTS + _SLOTS_PER_KEY * keys
+
+    def add_table(self, first: int, last: int, default: int, str_keys: bool, str_values: bool) -> int:
+        """Add a table from key `first` to `last` with the default in all slots, and return its index.
+
+        Str keys and values are given as the words that the strings start at.
+        """
+        constants = self._code.constants
+        table = len(constants)
+        count = last - first + 1
+        constants.reserve(TABLE_SLOTS + count)
+        constants.append(1 if str_keys else 0)
+        constants.append(first)
+        constants.append(count)
+        constants.fill(default, 1 + count)
+        if str_keys:
+            self._add_addresses(table + TABLE_FIRST, 1)
+        if str_values:
+            self._add_addresses(table + TABLE_DEFAULT, 1 + count)
+        return table
+
+    def set_slot(self, table: int, slot: int, value: int) -> None:
+        self._code.constants.data[table + TABLE_SLOTS + slot] = value
+
+    def finish(self) -> None:
+        """Turn places in `Code.strings` into addresses. Nothing may be added afterwards."""
+        address = self._code.strings.address
+        constants = self._code.constants.data
+        addresses = self._addresses.data
+        for index in range(0, len(self._addresses), 2):
+            place: int = addresses[index]
+            for item in range(place, place + addresses[index + 1]):
+                constants[item] = address + WORD_SIZE * constants[item]
+
+    def close(self) -> None:
+        self._addresses.close()
+        self._string_places.close()
+        self._starts.close()
+        self._places.close()
+        self._wide.close()

@@ -1,0 +1,276 @@
+"""BlockOrder: the order in which the blocks of a function are emitted.
+
+Blocks are emitted in preorder of the dominator tree, siblings in topological order: a block comes after all that lead
+to it, and all that it dominates follows it at once. So the state in which a block starts is that at the end of its
+immediate dominator, what has happened in between can be undone as a stack, and the arms of a match stand where the
+source has them. Blocks that cannot be reached are left out.
+
+`ranks` is a second topological order, in which the last of several ways is taken first. Where control flow is nested,
+as that of a match is, block x leads to block y if and only if x comes before y in both orders; whatever the control
+flow, x leads to y only if it does. That makes liveness a comparison of two numbers.
+
+Immediate dominators after Cooper, Harvey and Kennedy, *A Simple, Fast Dominance Algorithm*, in one round, since garden
+has no loops: what repeats is a call. Control flow with a cycle is refused.
+
+Layout: arrays by block of the whole program, each block written once. Costs: linear in blocks and edges, three visits
+of each edge.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Generic, TypeVar
+
+from allocators import Allocator
+from allocators._mypyc import mypyc_attr
+from allocators.collections import Vec
+from garden.ir.ir import JUMP, RET, SWITCH, TAIL, Ir
+
+S = TypeVar("S", bound=Allocator, covariant=True)
+
+_UNSEEN: Final = 0
+_OPEN: Final = 1
+_DONE: Final = 2
+
+
+@mypyc_attr(native_class=True)
+class BlockOrder(Generic[S]):
+    """Orders one function after the other.
+
+    `blocks` has the blocks of the function analysed last. Arrays by block: `ranks`, from 1; `dominators`, the
+    immediate dominator, 0 for a first block; `predecessors`, the number of edges that lead to it.
+    """
+
+    __slots__ = (
+        "_child",
+        "_count",
+        "_edges",
+        "_ir",
+        "_links",
+        "_numbers",
+        "_pending",
+        "_postorder",
+        "_sibling",
+        "_state",
+        "_targets",
+        "blocks",
+        "dominators",
+        "predecessors",
+        "ranks",
+    )
+
+    def __init__(self, ir: Ir[Allocator], scratch: S) -> None:
+        self._ir: Final = ir
+        self.blocks: Vec[S] = Vec(scratch, "I")
+        self.ranks: Vec[S] = Vec(scratch, "I")
+        self.dominators: Vec[S] = Vec(scratch, "I")
+        self.predecessors: Vec[S] = Vec(scratch, "I")
+        self._state: Vec[S] = Vec(scratch, "B")
+        self._edges: Vec[S] = Vec(scratch, "I")  # where in `_targets` the targets of a block are
+        self._count: Vec[S] = Vec(scratch, "I")  # what each step has left to do, or its chain
+        self._numbers: Vec[S] = Vec(scratch, "I")  # place in reverse postorder
+        self._child: Vec[S] = Vec(scratch, "I")
+        self._sibling: Vec[S] = Vec(scratch, "I")
+        self._targets: Vec[S] = Vec(scratch, "I")  # lists of blocks, length first
+        self._postorder: Vec[S] = Vec(scratch, "I")
+        self._pending: Vec[S] = Vec(scratch, "I")
+        self._links: Vec[S] = Vec(scratch, "I")  # pairs: where an edge comes from, the next edge of the chain
+        try:
+            for column in (
+                self.ranks,
+                self.dominators,
+                self.predecessors,
+                self._state,
+                self._edges,
+                self._count,
+                self._numbers,
+                self._child,
+                self._sibling,
+            ):
+                column.fill(0, ir.block_count)
+        except BaseException:
+            self.close()
+            raise
+
+    def analyse(self, function: int) -> None:
+        """Order the blocks of a function. Raises ValueError where its control flow has a cycle."""
+        first: int = self._ir.function_first[function]
+        self.blocks.clear()
+        op: int = self._ir.op[self._ir.block_last[first]]
+        if op == RET or op == TAIL:
+            self.ranks.data[first] = 1
+            self.blocks.append(first)
+            return
+        self._search(first)
+        if self._dominate():
+            self._layout(first)
+        else:
+            # A tree: reverse postorder is preorder.
+            postorder = self._postorder.data
+            for index in range(len(self._postorder) - 1, -1, -1):
+                self.blocks.append(postorder[index])
+        self._rank(first)
+
+    def _search(self, first: int) -> None:
+        """Depth first, the last target first; lists the targets of each block and counts predecessors."""
+        pending = self._pending
+        postorder = self._postorder
+        count = self._count.data
+        edges = self._edges.data
+        state = self._state.data
+        predecessors = self.predecessors.data
+        self._targets.clear()
+        postorder.clear()
+        pending.clear()
+        self._enter(first)
+        while len(pending):
+            block: int = pending.data[len(pending) - 1]
+            left: int = count[block]
+            if left == 0:
+                pending.pop()
+                state[block] = _DONE
+                postorder.append(block)
+                continue
+            count[block] = left - 1
+            target: int = self._targets.data[edges[block] + left]
+            predecessors[target] += 1
+            reached: int = state[target]
+            if reached == _UNSEEN:
+                self._enter(target)
+            elif reached == _OPEN:
+                raise ValueError(f"control flow has a cycle through block {target}")
+
+    def _enter(self, block: int) -> None:
+        ir = self._ir
+        pool = ir.pool.data
+        targets = self._targets
+        self._state.data[block] = _OPEN
+        start = len(targets)
+        self._edges.data[block] = start
+        terminator: int = ir.block_last[block]
+        op: int = ir.op[terminator]
+        count = 0
+        if op == SWITCH:
+            cases: int = ir.b[terminator]
+            words: int = pool[cases]
+            count = (words + 1) // 2
+            targets.append(count)
+            for cell in range(cases + 3, cases + 1 + words, 2):
+                targets.append(pool[pool[cell] + 1])
+            targets.append(pool[pool[cases + 1] + 1])
+        elif op == JUMP:
+            count = 1
+            targets.append(1)
+            targets.append(pool[ir.c[terminator] + 1])
+        elif op == RET or op == TAIL:
+            targets.append(0)
+        else:
+            count = 2
+            targets.append(2)
+            targets.append(pool[ir.c[terminator] + 1])
+            targets.append(pool[ir.d[terminator] + 1])
+        self._count.data[block] = count
+        self._pending.append(block)
+
+    def _dominate(self) -> bool:
+        """Find the immediate dominators; whether any block has several predecessors."""
+        postorder = self._postorder.data
+        last = len(self._postorder) - 1
+        edges = self._edges.data
+        targets = self._targets.data
+        heads = self._count.data  # all 0 after the search
+        numbers = self._numbers.data
+        predecessors = self.predecessors.data
+        dominators = self.dominators.data
+        links = self._links
+        links.clear()
+        links.append(0)
+        links.append(0)
+        joins = False
+        for index in range(last, -1, -1):
+            block: int = postorder[index]
+            numbers[block] = last - index
+            edge: int = heads[block]
+            if edge:
+                # The deepest predecessor comes first, so that chains and joins of long matches take linear time.
+                joins = True
+                data = links.data
+                meeting: int = data[edge]
+                edge = data[edge + 1]
+                while edge:
+                    other: int = data[edge]
+                    while meeting != other:
+                        if numbers[meeting] > numbers[other]:
+                            meeting = dominators[meeting]
+                        else:
+                            other = dominators[other]
+                    edge = data[edge + 1]
+                dominators[block] = meeting
+            start: int = edges[block]
+            for cell in range(start + 1, start + 1 + targets[start]):
+                target: int = targets[cell]
+                if predecessors[target] == 1:
+                    dominators[target] = block
+                else:
+                    links.append(block)
+                    links.append(heads[target])
+                    heads[target] = len(links) - 2
+        return joins
+
+    def _layout(self, first: int) -> None:
+        """Put the preorder of the dominator tree into `blocks`."""
+        postorder = self._postorder.data
+        dominators = self.dominators.data
+        child = self._child.data
+        sibling = self._sibling.data
+        for index in range(len(self._postorder) - 1):
+            block: int = postorder[index]
+            above: int = dominators[block]
+            sibling[block] = child[above]
+            child[above] = block
+        block = first
+        while block:
+            self.blocks.append(block)
+            below: int = child[block]
+            while below == 0 and block != 0:
+                below = sibling[block]
+                block = dominators[block]
+            block = below
+
+    def _rank(self, first: int) -> None:
+        edges = self._edges.data
+        targets = self._targets.data
+        ranks = self.ranks.data
+        left = self._count.data
+        predecessors = self.predecessors.data
+        for block in self.blocks.view:
+            left[block] = predecessors[block]
+        pending = self._pending
+        pending.append(first)
+        rank = 0
+        while len(pending):
+            block = pending.pop()
+            rank += 1
+            ranks[block] = rank
+            start: int = edges[block]
+            for cell in range(start + 1, start + 1 + targets[start]):
+                target: int = targets[cell]
+                missing: int = left[target] - 1
+                left[target] = missing
+                if missing == 0:
+                    pending.append(target)
+
+    def close(self) -> None:
+        self._links.close()
+        self._pending.close()
+        self._postorder.close()
+        self._targets.close()
+        self._sibling.close()
+        self._child.close()
+        self._numbers.close()
+        self._count.close()
+        self._edges.close()
+        self._state.close()
+        self.predecessors.close()
+        self.dominators.close()
+        self.ranks.close()
+        self.blocks.close()

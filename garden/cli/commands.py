@@ -1,0 +1,196 @@
+"""What each sub-command does."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from allocators import Allocator, AllocError, Layout, StackAlloc
+from allocators.spec import parse_size
+from garden.bytecode.disassemble import disassemble
+from garden.cli.stats import stats_table
+from garden.diagnostics import Diagnostic
+from garden.errors import CompileError, Trap
+from garden.ir.ir import Ir
+from garden.ir.passes import PASSES
+from garden.ir.printer import print_ir
+from garden.pipeline import Compilation, StageAllocators
+from garden.source import Source
+from garden.std import STANDARD
+from garden.syntax.printer import print_ast, print_tokens
+from garden.types.printer import print_types
+from garden.vm.machine import Machine
+
+
+class UsageError(Exception):
+    """The command line asks for something that makes no sense."""
+
+
+def run(options: argparse.Namespace) -> int:
+    """Compile and run a program."""
+    return _with_compilation(options, _run)
+
+
+def check(options: argparse.Namespace) -> int:
+    """Report the mistakes in a program."""
+    return _with_compilation(options, _check)
+
+
+def dump(options: argparse.Namespace) -> int:
+    """Print what a stage makes of a program."""
+    return _with_compilation(options, _dump)
+
+
+def _run(options: argparse.Namespace, compilation: Compilation) -> int:
+    heap_limit = None if options.heap_limit is None else _size(options.heap_limit)
+    stack_size = None if options.stack_size is None else _size(options.stack_size)
+    code = compilation.emit()
+    compilation.stage = "run"
+    allocator = compilation.allocators["run"]
+    block = None
+    spill = None
+    if stack_size is not None:
+        layout = Layout(stack_size, 16)
+        block = allocator.allocate(layout)
+        spill = StackAlloc(block.view)
+    try:
+        limits = {} if heap_limit is None else {"heap_limit": heap_limit}
+        with Machine(code, allocator, spill=spill, backtrace=options.backtrace, **limits) as machine:
+            machine.run()
+    finally:
+        if spill is not None and block is not None:
+            spill.close()
+            allocator.deallocate(block, layout)
+    return 0
+
+
+def _check(options: argparse.Namespace, compilation: Compilation) -> int:
+    compilation.check()
+    if not compilation.diagnostics:
+        # Literals out of range are found while lowering.
+        try:
+            compilation.lower()
+        except CompileError:
+            pass
+    if options.json:
+        found = sorted(compilation.diagnostics, key=_start_of)
+        print(json.dumps([diagnostic.as_dict(compilation.source) for diagnostic in found], indent=2))
+        return 1 if found else 0
+    compilation.require_valid()
+    return 0
+
+
+def _dump(options: argparse.Namespace, compilation: Compilation) -> int:
+    if options.pass_name is not None:
+        if options.product != "ir":
+            raise UsageError("--pass goes with `dump ir`")
+        _dump_pass(options.pass_name, compilation)
+        return 0
+    product = options.product
+    if product == "tokens":
+        text = print_tokens(compilation.parse())
+    elif product == "ast":
+        text = print_ast(compilation.parse())
+    elif product == "types":
+        text = print_types(compilation.check())
+    elif product == "ir":
+        text = print_ir(compilation.optimise())
+    else:
+        text = disassemble(compilation.emit())
+    sys.stdout.write(text)
+    compilation.require_valid()
+    return 0
+
+
+def _dump_pass(name: str, compilation: Compilation) -> None:
+    names = [known for known, _ in PASSES]
+    if name not in names:
+        raise UsageError(f"unknown pass {name!r}, want one of {', '.join(names)}")
+    texts = [print_ir(compilation.lower())]
+
+    def keep(done: str, ir: Ir[Allocator]) -> None:
+        texts.append(print_ir(ir))
+        if done == name:
+            sys.stdout.write(f"// before {name}\n{texts[-2]}\n// after {name}\n{texts[-1]}")
+
+    compilation.optimise(keep)
+
+
+def _with_compilation(options: argparse.Namespace, action: Callable[[argparse.Namespace, Compilation], int]) -> int:
+    """Carry out a command on a program; what goes wrong is said on standard error."""
+    try:
+        plain = StageAllocators.of_specs(options.alloc)
+    except ValueError as error:
+        return _fail(str(error), 2)
+    try:
+        source = _read(options.file)
+    except (OSError, ValueError) as error:
+        plain.close()
+        return _fail(f"cannot read {options.file}: {getattr(error, 'strerror', None) or error}", 1)
+    with plain:
+        allocators = plain.metered() if options.alloc_stats else plain
+        with Compilation(source, allocators, STANDARD, level=options.level) as compilation:
+            status = _guarded(options, compilation, action)
+        if options.alloc_stats:
+            sys.stdout.flush()
+            sys.stderr.write(stats_table(allocators))
+    return status
+
+
+def _guarded(
+    options: argparse.Namespace, compilation: Compilation, action: Callable[[argparse.Namespace, Compilation], int]
+) -> int:
+    source = compilation.source
+    try:
+        return action(options, compilation)
+    except UsageError as error:
+        return _fail(str(error), 2)
+    except CompileError as error:
+        for diagnostic in error.diagnostics:
+            _say(diagnostic.render(source, color=_color()))
+    except Trap as trap:
+        if trap.offset < 0:
+            return _fail(f"{trap.code}: {trap.message}", 1)
+        _say(Diagnostic(trap.code, trap.message, trap.offset, 0).render(source, color=_color()))
+        if trap.backtrace:
+            _say("at:")
+            for depth, name in enumerate(trap.backtrace):
+                _say(f"  {depth}: {name}")
+    except AllocError as error:
+        return _fail(f"out of memory in stage {compilation.stage}: {error}", 1)
+    return 1
+
+
+def _fail(message: str, status: int) -> int:
+    _say(f"garden: {message}")
+    return status
+
+
+def _say(line: str) -> None:
+    sys.stdout.flush()
+    print(line, file=sys.stderr)
+
+
+def _color() -> bool:
+    return sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+
+
+def _read(file: str) -> Source:
+    if file == "-":
+        return Source("<stdin>", sys.stdin.buffer.read())
+    return Source(file, Path(file).read_bytes())
+
+
+def _size(text: str) -> int:
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def _start_of(diagnostic: Diagnostic) -> int:
+    return diagnostic.start

@@ -1,0 +1,79 @@
+"""The `garden` command: reads the command line and carries it out.
+
+Exit codes: 0 for success, 1 for a diagnostic, a trap or a file that cannot be read, 2 for a wrong command line. Output
+of the program and what was asked for (dumps, documentation) go to standard output, all else that is said about the
+program to standard error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+COMMANDS = ("run", "check", "dump")
+DUMPS = ("tokens", "ast", "types", "ir", "bytecode")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Carry out one command line and return the exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words and words[0] not in COMMANDS and not _is_global_option(words[0]):
+        # `garden FILE` is short for `garden run FILE`, with options anywhere.
+        words.insert(0, "run")
+    try:
+        options = _parser().parse_args(words)
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else 2
+    # Imported late, so that help and usage errors cost no compiler.
+    from garden.cli import commands
+
+    handler = {"run": commands.run, "check": commands.check, "dump": commands.dump}[options.command]
+    return handler(options)
+
+
+def _is_global_option(word: str) -> bool:
+    return word in ("-h", "--help", "-V", "--version")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="garden", description="Compiler and virtual machine for garden programs.")
+    parser.add_argument("-V", "--version", action="version", version=_version())
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("file", metavar="FILE", help="the program, or - for standard input")
+    common.add_argument("-O", dest="level", type=int, choices=(0, 1), default=1, help="optimisation level (default 1)")
+    common.add_argument(
+        "--alloc",
+        metavar="STAGE=SPEC",
+        action="append",
+        default=[],
+        help="take a stage's memory from this allocator, such as parse='limit(8M, arena(page))'; repeatable",
+    )
+    common.add_argument("--alloc-stats", action="store_true", help="print what each stage took, to standard error")
+
+    run = commands.add_parser("run", parents=[common], help="run a program")
+    run.add_argument("-B", "--backtrace", action="store_true", help="with a trap, print the active functions")
+    run.add_argument(
+        "--heap-limit", metavar="SIZE", default=None, help="memory of the program, such as 64M (default 1G)"
+    )
+    run.add_argument("--stack-size", metavar="SIZE", default=None, help="spill stack, such as 1M (default 256K)")
+
+    check = commands.add_parser("check", parents=[common], help="report the mistakes in a program")
+    check.add_argument("--json", action="store_true", help="print them as JSON, to standard output")
+
+    product = argparse.ArgumentParser(add_help=False)
+    product.add_argument("product", choices=DUMPS, metavar="{" + ",".join(DUMPS) + "}", help="what to print")
+    dump = commands.add_parser("dump", parents=[product, common], help="print what a stage makes of a program")
+    dump.add_argument("--pass", dest="pass_name", metavar="NAME", help="with ir: before and after one pass")
+    return parser
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return f"garden {version('garden-allocators')}"
+    except PackageNotFoundError:
+        return "garden (not installed)"

@@ -1,0 +1,31 @@
+"""The table of `--alloc-stats`: what each stage took from its allocator."""
+
+from __future__ import annotations
+
+from allocators import MetricAllocator
+from garden.pipeline import StageAllocators
+
+_COLUMNS = ("stage", "allocs", "frees", "resizes", "bytes", "peak", "live")
+
+
+def stats_table(allocators: StageAllocators) -> str:
+    """One row a stage, scratch last. Bytes are those requested in all, at the peak, and still live."""
+    rows = [_COLUMNS]
+    for stage, allocator in allocators.items():
+        if isinstance(allocator, MetricAllocator):
+            counters = allocator.counters
+            figures = (
+                counters.total_blocks,
+                counters.frees,
+                counters.resizes,
+                counters.total_bytes,
+                counters.peak_bytes,
+                counters.current_bytes,
+            )
+            rows.append((stage, *[str(figure) for figure in figures]))
+    widths = [max([len(row[column]) for row in rows]) for column in range(len(_COLUMNS))]
+    lines = []
+    for row in rows:
+        cells = [row[0].ljust(widths[0]), *[row[column].rjust(widths[column]) for column in range(1, len(row))]]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,118 @@
+"""Blocks: predecessors, order and removal of blocks, and the removal of instructions.
+
+Lists of blocks and of instructions are singly linked, so a pass only marks what it removes: a block by function 0, an
+instruction by `NOP`. `unlink_blocks` and `unlink_noops` take what is marked out of the lists, all at once.
+"""
+
+from __future__ import annotations
+
+from allocators import Allocator
+from allocators.collections import Vec
+from garden.ir.ir import NOP, Ir
+from garden.ir.operands import edge_at, edge_count
+
+
+def count_predecessors(ir: Ir[Allocator], scratch: Allocator) -> Vec[Allocator]:
+    """How many edges lead to each block, and one more to the first of a function: a Vec 'I' that the caller closes."""
+    counts: Vec[Allocator] = Vec(scratch, "I")
+    try:
+        counts.fill(0, ir.block_count)
+        data = counts.data
+        pool = ir.pool.data
+        for function in range(1, ir.function_count):
+            data[ir.function_first[function]] += 1
+        for block in range(1, ir.block_count):
+            terminator: int = ir.block_last[block] if ir.block_function[block] else 0
+            for index in range(edge_count(ir, terminator)):
+                data[pool[edge_at(ir, terminator, index) + 1]] += 1
+    except BaseException:
+        counts.close()
+        raise
+    return counts
+
+
+def postorder(
+    ir: Ir[Allocator], function: int, order: Vec[Allocator], visited: memoryview, pending: Vec[Allocator]
+) -> None:
+    """Append to `order` the reachable blocks of a function, each after all that it leads to but for cycles.
+
+    `order` is a Vec 'I'. `visited` has a byte for each block, 0 for all of this function, 1 afterwards for those
+    reached. `pending` is an empty Vec 'i' for the search.
+    """
+    pool = ir.pool.data
+    pending.append(ir.function_first[function])
+    while len(pending):
+        block: int = pending.pop()
+        if block < 0:
+            order.append(-block)
+        elif not visited[block]:
+            visited[block] = 1
+            # Met again when all that it leads to is done.
+            pending.append(-block)
+            terminator: int = ir.block_last[block]
+            for index in range(edge_count(ir, terminator) - 1, -1, -1):
+                target: int = pool[edge_at(ir, terminator, index) + 1]
+                if not visited[target]:
+                    pending.append(target)
+
+
+def unlink_blocks(ir: Ir[Allocator]) -> None:
+    """Take the blocks of function 0 out of every layout."""
+    alive = ir.block_function
+    nexts = ir.block_next
+    for function in range(1, ir.function_count):
+        last = 0
+        block: int = ir.function_first[function]
+        while block:
+            after: int = nexts[block]
+            if alive[block]:
+                if last:
+                    nexts[last] = block
+                else:
+                    ir.function_first[function] = block
+                last = block
+            else:
+                nexts[block] = 0
+            block = after
+        if last:
+            nexts[last] = 0
+        ir.function_last[function] = last
+
+
+def unlink_noops(ir: Ir[Allocator]) -> None:
+    """Take every `NOP` out of its block."""
+    op = ir.op
+    nexts = ir.next
+    for block in range(1, ir.block_count):
+        inst: int = ir.block_first[block] if ir.block_function[block] else 0
+        last = 0
+        while inst:
+            if op[inst] != NOP:
+                if last:
+                    nexts[last] = inst
+                else:
+                    ir.block_first[block] = inst
+                last = inst
+            inst = nexts[inst]
+        if last:
+            nexts[last] = 0
+            ir.block_last[block] = last
+
+
+def make_noop(ir: Ir[Allocator], inst: int) -> None:
+    """Turn an instruction whose result nobody uses into `NOP`."""
+    ir.op[inst] = NOP
+    ir.type[inst] = 0
+    ir.a[inst] = 0
+    ir.b[inst] = 0
+    ir.c[inst] = 0
+    ir.d[inst] = 0
+    ir.imm[inst] = 0
+
+
+def first_real(ir: Ir[Allocator], block: int) -> int:
+    """The first instruction of a block that is no `NOP`."""
+    inst: int = ir.block_first[block]
+    while ir.op[inst] == NOP:
+        inst = ir.next[inst]
+    return inst

@@ -1,0 +1,526 @@
+"""Lowering: from the checked AST to the IR.
+
+SSA form comes for free: bindings are immutable, so a name simply stands for a value, and the one place where control
+flow meets, the end of a `match`, passes the value of its arm as a block parameter. All other blocks see the values of
+the blocks that dominate them.
+
+The walk keeps two stacks in scratch memory rather than recursing, so nesting costs no Python frames. The *work stack*
+holds what is left to do, next on top: tasks, a word each (`task | node << 8`), some with an offset below. The *value
+stack* holds what evaluated nodes gave, 0 where a node has no value, and in between what open matches must remember.
+The checker has resolved all names, so `bound` simply has the value of each `let` and parameter at its name token.
+
+Blocks are added when their first instruction is due, so the layout follows the source: test, arm, test, arm, default,
+join. Edges to blocks that do not exist yet are patched later: the pending edges to a join form a chain through their
+target words.
+
+Decided here:
+
+* A minus right before a number literal is part of it. So -9223372036854775808 can be written, as that minus and a
+  literal that would be out of range without it (parentheses leave no node, so they may stand between); a cast or an
+  operator between the two makes the literal an error again.
+* Records are laid out inline, in other records and in arrays: a nested literal is built in place, any other record
+  value is copied into place word by word. A field that is a record is an address inside the outer one.
+* Declarations (`fn`, `import`, `extern`) are no part of `entry`; its value is that of the last other item, and a `let`
+  has none.
+
+Costs: time and memory are linear in the number of nodes, except that copying a record takes two instructions a word.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Generic, TypeVar
+
+from allocators import Allocator
+from allocators._mypyc import mypyc_attr
+from allocators.collections import Vec
+from garden.diagnostics import Diagnostic
+from garden.ir import ir as op
+from garden.ir.ir import Ir
+from garden.ir.literals import double_literal, int_literal
+from garden.ir.operators import BINARY, CASTS, is_swapped
+from garden.semantics import MAX_INT, MIN_INT
+from garden.syntax import ast as node_kind
+from garden.syntax import tokens as token_kind
+from garden.types.program import CheckedProgram
+from garden.types.types import BOOL, DOUBLE, INT, STR, VOID, WORD_SIZE, Type
+
+A = TypeVar("A", bound=Allocator, covariant=True)
+S = TypeVar("S", bound=Allocator, covariant=True)
+
+# Tasks. Each but `_DROP` takes a node, `_BODY` the index of a list of items instead.
+_EVALUATE: Final = 0  # lower the node; push its value
+_FINISH: Final = 1  # the operands of the node are pushed: replace them by its value
+_BODY: Final = 2  # lower the items of the list; push the value of the last
+_DROP: Final = 3  # pop a value
+_BUILD: Final = 4  # build the record literal at an offset into the object on top of the value stack
+_STORE: Final = 5  # pop the node's value and put it at an offset into the object then on top
+_TEST: Final = 6  # the condition, this node, is pushed: branch, and go on in its arm
+_ARM: Final = 7  # an arm of this match ends
+_JOIN: Final = 8  # the default arm of this match ends
+
+
+@mypyc_attr(native_class=True)
+class Lowerer(Generic[A, S]):
+    """Lowers checked programs. `allocator` holds the IR, `scratch` what is needed on the way."""
+
+    __slots__ = ("_allocator", "_diagnostics", "_scratch")
+
+    def __init__(self, allocator: A, scratch: S, diagnostics: list[Diagnostic]) -> None:
+        self._allocator: Final[A] = allocator
+        self._scratch: Final[S] = scratch
+        self._diagnostics: Final = diagnostics
+
+    def lower(self, checked: CheckedProgram[Allocator]) -> Ir[A]:
+        """The IR of a program that was parsed and checked without diagnostics.
+
+        Appends a diagnostic for each literal out of range and each call of a function that is only declared. The IR is
+        well-formed even then, but does not mean the program. Raises `AllocError`, and then keeps nothing.
+        """
+        ir = Ir(self._allocator, checked)
+        try:
+            lowering = _Lowering(ir, self._scratch, self._diagnostics)
+            try:
+                lowering.lower()
+            finally:
+                lowering.close()
+        except BaseException:
+            ir.close()
+            raise
+        return ir
+
+
+@mypyc_attr(native_class=True)
+class _Lowering(Generic[A, S]):
+    """The lowering of one program: the IR that it fills, and the stacks."""
+
+    __slots__ = (
+        "_ast",
+        "_block",
+        "_bound",
+        "_checked",
+        "_diagnostics",
+        "_function",
+        "_ir",
+        "_kinds",
+        "_left",
+        "_node_types",
+        "_right",
+        "_starts",
+        "_symbols",
+        "_targets",
+        "_tokens",
+        "_types",
+        "_values",
+        "_work",
+    )
+
+    def __init__(self, ir: Ir[A], scratch: S, diagnostics: list[Diagnostic]) -> None:
+        checked = ir.checked
+        ast = checked.ast
+        self._ir: Final = ir
+        self._checked: Final = checked
+        self._ast: Final = ast
+        self._types: Final = checked.types
+        self._diagnostics: Final = diagnostics
+        # Nothing that these view grows any more.
+        self._kinds: Final = ast.kinds
+        self._tokens: Final = ast.token
+        self._left: Final = ast.a
+        self._right: Final = ast.b
+        self._starts: Final = ast.tokens.starts
+        self._symbols: Final = ast.tokens.symbols
+        self._node_types: Final = checked.node_types.data
+        self._targets: Final = checked.targets.data
+        self._work: Vec[S] = Vec(scratch, "q")
+        self._values: Vec[S] = Vec(scratch, "q")
+        self._bound: Vec[S] = Vec(scratch, "I")
+        self._function = 0
+        self._block = 0
+
+    def close(self) -> None:
+        self._bound.close()
+        self._values.close()
+        self._work.close()
+
+    def lower(self) -> None:
+        ir = self._ir
+        functions = self._checked.functions
+        self._bound.fill(0, len(self._ast.tokens))
+        nodes, results, parameters, names = functions.columns
+        # Any function may call any other, so all have their rows before the first call.
+        for row in range(1, len(functions)):
+            count: int = self._checked.extra.data[parameters[row]]
+            ir.add_function(names[row], results[row], self._start(nodes[row]), count)
+        entry = ir.add_function(0, VOID, 0, 0)
+        for row in range(1, len(functions)):
+            self._lower_function(row, nodes[row], parameters[row])
+        self._lower_entry(entry)
+
+    def _lower_function(self, row: int, node: int, types: int) -> None:
+        ast = self._ast
+        ir = self._ir
+        self._function = row
+        self._block = ir.add_block(row)
+        extra = ast.extra.data
+        signature: int = self._left[node]
+        parameters: int = extra[signature + node_kind.SIGNATURE_PARAMETERS]
+        count: int = ir.function_parameters[row]
+        for index in range(count):
+            token: int = extra[parameters + 1 + 2 * index]
+            type: int = self._checked.extra.data[types + 1 + index]
+            value = ir.add(op.PARAM, type, 0, 0, 0, 0, 0, self._starts[token])
+            self._bound.data[token] = value
+            self._values.append(value)
+        ir.block_params[self._block] = self._pop_list(count)
+        body: int = self._right[node]
+        self._lower_items(body, ir.function_result[row], self._start(node))
+
+    def _lower_entry(self, row: int) -> None:
+        ir = self._ir
+        self._function = row
+        self._block = ir.add_block(row)
+        roots = self._ast.roots
+        last = self._last_item(roots)
+        if last and self._kinds[last] != node_kind.LET:
+            ir.function_result[row] = max(VOID, self._node_types[last])
+        self._lower_items(roots, ir.function_result[row], 0)
+
+    def _lower_items(self, items: int, result: int, start: int) -> None:
+        """Lower the items of a function and return the value of the last, unless `result` is Void."""
+        self._push(_BODY, items)
+        self._run()
+        value: int = self._values.pop()
+        last = self._last_item(items)
+        self._emit(op.RET, 0, value if result != VOID else 0, 0, 0, 0, 0, self._start(last) if last else start)
+
+    def _run(self) -> None:
+        """Do all tasks."""
+        work = self._work
+        values = self._values
+        while len(work):
+            word: int = work.pop()
+            task = word & 0xFF
+            node = word >> 8
+            if task == _EVALUATE:
+                self._evaluate(node)
+            elif task == _FINISH:
+                values.append(self._finish(node))
+            elif task == _BODY:
+                self._push_items(node)
+            elif task == _DROP:
+                values.pop()
+            elif task == _BUILD:
+                self._push_fields(node, work.pop())
+            elif task == _STORE:
+                value: int = values.pop()
+                self._store(node, value, values.data[len(values) - 1], work.pop())
+            elif task == _TEST:
+                self._branch(node)
+            elif task == _ARM:
+                self._end_arm(node)
+            else:
+                self._join(node)
+
+    def _push(self, task: int, node: int) -> None:
+        self._work.append(task | node << 8)
+
+    def _push_items(self, items: int) -> None:
+        """Push what evaluates the items of a body in turn, and keeps the value of the last."""
+        extra = self._ast.extra.data
+        last = True
+        for index in range(items + extra[items], items, -1):
+            node: int = extra[index]
+            if self._is_declaration(node):
+                continue
+            if not last:
+                self._push(_DROP, 0)
+            self._push(_EVALUATE, node)
+            last = False
+        if last:
+            self._values.append(0)
+
+    def _is_declaration(self, node: int) -> bool:
+        kind: int = self._kinds[node]
+        return kind in (node_kind.FN, node_kind.IMPORT, node_kind.EXTERN)
+
+    def _last_item(self, items: int) -> int:
+        """The last item of a list that is no declaration, or 0."""
+        extra = self._ast.extra.data
+        for index in range(items + extra[items], items, -1):
+            node: int = extra[index]
+            if not self._is_declaration(node):
+                return node
+        return 0
+
+    def _evaluate(self, node: int) -> None:
+        """Push the value of a leaf, or the tasks that lead to the value of an inner node."""
+        kind: int = self._kinds[node]
+        left: int = self._left[node]
+        if kind == node_kind.IDENT:
+            self._values.append(self._bound.data[self._targets[node]])
+        elif kind == node_kind.BINARY:
+            self._push(_FINISH, node)
+            self._push(_EVALUATE, self._right[node])
+            self._push(_EVALUATE, left)
+        elif kind == node_kind.CALL:
+            self._push(_FINISH, node)
+            extra = self._ast.extra.data
+            arguments: int = self._right[node]
+            for index in range(arguments + extra[arguments], arguments, -1):
+                self._push(_EVALUATE, extra[index])
+        elif kind in (node_kind.LET, node_kind.FIELD, node_kind.CAST):
+            self._push(_FINISH, node)
+            self._push(_EVALUATE, left)
+        elif kind == node_kind.MATCH:
+            self._push_match(node)
+        elif kind == node_kind.UNARY:
+            self._evaluate_unary(node, left)
+        elif kind == node_kind.ARRAY:
+            self._push_members(node)
+        elif kind == node_kind.RECORD:
+            self._values.append(self._allocate(node, self._type(node).size))
+            self._push_fields(node, 0)
+        else:
+            self._values.append(self._literal(node, kind, False, self._start(node)))
+
+    def _finish(self, node: int) -> int:
+        """The value of a node whose operands are on the value stack, and now taken off."""
+        kind: int = self._kinds[node]
+        if kind == node_kind.CALL:
+            return self._call(node)
+        values = self._values
+        operand: int = values.pop()
+        left: int = self._left[node]
+        if kind == node_kind.BINARY:
+            return self._binary(node, values.pop(), operand)
+        if kind == node_kind.FIELD:
+            return self._field(node, operand)
+        if kind == node_kind.CAST:
+            return self._cast(node, operand)
+        if kind == node_kind.LET:
+            self._bound.data[self._tokens[node]] = operand
+            return 0
+        opcode = op.DNEG if self._node_types[left] == DOUBLE else op.INEG
+        return self._emit(opcode, self._node_types[node], operand, 0, 0, 0, 0, self._start(node))
+
+    # Scalars.
+
+    def _literal(self, node: int, kind: int, negative: bool, pos: int) -> int:
+        token: int = self._tokens[node]
+        if kind == node_kind.STRING:
+            return self._emit(op.CONST_STR, STR, 0, 0, 0, 0, self._symbols[token], pos)
+        if kind in (node_kind.TRUE, node_kind.FALSE):
+            return self._emit(op.CONST, BOOL, 0, 0, 0, 0, 1 if kind == node_kind.TRUE else 0, pos)
+        bits = 0
+        try:
+            if kind == node_kind.INT:
+                bits = int_literal(self._ast.text(token), negative)
+            else:
+                bits = double_literal(self._ast.text(token), negative)
+        except OverflowError as error:
+            if kind == node_kind.INT:
+                self._report("E0401", str(error), token, f"an Int goes from {MIN_INT} to {MAX_INT}")
+            else:
+                self._report("E0402", str(error), token, "the largest Double has 309 digits before the point")
+        return self._emit(op.CONST, INT if kind == node_kind.INT else DOUBLE, 0, 0, 0, 0, bits, pos)
+
+    def _evaluate_unary(self, node: int, operand: int) -> None:
+        kind: int = self._kinds[operand]
+        if self._ast.tokens.kinds[self._tokens[node]] == token_kind.PLUS:
+            self._push(_EVALUATE, operand)
+        elif kind in (node_kind.INT, node_kind.DOUBLE):
+            self._values.append(self._literal(operand, kind, True, self._start(node)))
+        else:
+            self._push(_FINISH, node)
+            self._push(_EVALUATE, operand)
+
+    def _binary(self, node: int, left: int, right: int) -> int:
+        operator: int = self._ast.tokens.kinds[self._tokens[node]]
+        opcode = BINARY[self._node_types[self._left[node]]][operator]
+        if is_swapped(operator):
+            left, right = right, left
+        return self._emit(opcode, self._node_types[node], left, right, 0, 0, 0, self._start(node))
+
+    def _cast(self, node: int, operand: int) -> int:
+        target: int = self._node_types[node]
+        opcode = CASTS[self._node_types[self._left[node]]][target]
+        return self._emit(opcode, target, operand, 0, 0, 0, 0, self._start(node))
+
+    # Calls.
+
+    def _call(self, node: int) -> int:
+        extra = self._ast.extra.data
+        arguments = self._pop_list(extra[self._right[node]])
+        token: int = self._tokens[self._left[node]]
+        type: int = self._node_types[node]
+        if type == VOID:
+            type = 0
+        target: int = self._targets[node]
+        if target & 1:
+            row = self._emit(op.CALL, type, target >> 1, arguments, 0, 0, 0, self._starts[token])
+        else:
+            index = (target >> 1) - 1
+            host = self._checked.hosts[index]
+            if not host.implemented:
+                note = f"no package has `{host}`"
+                self._report("E0325", f"`{host.path}` is declared but not implemented", token, note)
+            row = self._emit(op.SYS, type, index, arguments, 0, 0, 0, self._starts[token])
+        return row if type else 0
+
+    # Records and arrays.
+
+    def _allocate(self, node: int, size: int) -> int:
+        return self._emit(op.ALLOC, self._node_types[node], 0, 0, 0, 0, size, self._start(node))
+
+    def _push_fields(self, node: int, offset: int) -> None:
+        """Push what puts the fields of a record literal at their offsets from `offset`."""
+        extra = self._ast.extra.data
+        fields: int = self._left[node]
+        type = self._type(node)
+        for index in range(extra[fields] // 2 - 1, -1, -1):
+            self._push_part(extra[fields + 2 + 2 * index], offset + type.field_offset(index))
+
+    def _push_members(self, node: int) -> None:
+        """Make an array and store its length; push what stores its members."""
+        extra = self._ast.extra.data
+        members: int = self._left[node]
+        count: int = extra[members]
+        size = self._type(extra[members + 1]).size
+        array = self._allocate(node, WORD_SIZE + count * size)
+        length = self._emit(op.CONST, INT, 0, 0, 0, 0, count, self._start(node))
+        self._emit(op.STORE, 0, length, array, 0, 0, 0, self._start(node))
+        self._values.append(array)
+        for index in range(count - 1, -1, -1):
+            self._push_part(extra[members + 1 + index], WORD_SIZE + index * size)
+
+    def _push_part(self, node: int, offset: int) -> None:
+        """Push what puts the value of `node` at an offset into the object on top of the value stack."""
+        self._work.append(offset)
+        if self._kinds[node] == node_kind.RECORD:
+            self._push(_BUILD, node)
+        else:
+            self._push(_STORE, node)
+            self._push(_EVALUATE, node)
+
+    def _store(self, node: int, value: int, base: int, offset: int) -> None:
+        """Put the value of `node` at an offset from `base`: a record word by word, anything else is one word."""
+        pos = self._start(node)
+        types = self._types
+        work = self._work
+        if types.type(self._node_types[node]).name != "Record":
+            self._emit(op.STORE, 0, value, base, 0, 0, offset, pos)
+            return
+        source = 0
+        bottom = len(work)
+        work.append(self._node_types[node])
+        while len(work) > bottom:
+            type: int = work.pop()
+            if types.type(type).name == "Record":
+                members = types.members(type)
+                for index in range(len(members) - 1, -1, -1):
+                    work.append(members[index])
+            else:
+                word = self._emit(op.LOAD, type, value, 0, 0, 0, source, pos)
+                self._emit(op.STORE, 0, word, base, 0, 0, offset + source, pos)
+                source += WORD_SIZE
+
+    def _field(self, node: int, record: int) -> int:
+        opcode = op.ADDROF if self._type(node).name == "Record" else op.LOAD
+        return self._emit(opcode, self._node_types[node], record, 0, 0, 0, self._targets[node], self._start(node))
+
+    # Matches. While one is open, the value stack holds the chain of edges to its join, and above it, inside an arm, the
+    # edge to what comes next if the condition is false.
+
+    def _push_match(self, node: int) -> None:
+        extra = self._ast.extra.data
+        arms: int = self._left[node]
+        self._values.append(0)
+        self._push(_JOIN, node)
+        self._push(_BODY, self._right[node])
+        for index in range(arms + extra[arms] - 1, arms, -2):
+            condition: int = extra[index]
+            self._push(_ARM, node)
+            self._push(_BODY, extra[index + 1])
+            self._push(_TEST, condition)
+            self._push(_EVALUATE, condition)
+
+    def _branch(self, condition: int) -> None:
+        ir = self._ir
+        value: int = self._values.pop()
+        arm = ir.add_block(self._function)
+        taken = ir.add_list([arm])
+        other = ir.add_list([0])
+        self._emit(op.BRANCH, 0, value, 0, taken, other, 0, self._start(condition))
+        self._values.append(other)
+        self._block = arm
+
+    def _end_arm(self, node: int) -> None:
+        ir = self._ir
+        values = self._values
+        value: int = values.pop()
+        other: int = values.pop()
+        values.append(self._jump_to_join(node, value, values.pop()))
+        self._block = ir.add_block(self._function)
+        ir.pool.data[other + 1] = self._block
+
+    def _join(self, node: int) -> None:
+        ir = self._ir
+        values = self._values
+        value: int = values.pop()
+        chain: int = values.pop()
+        if chain:
+            type: int = self._node_types[node]
+            chain = self._jump_to_join(node, value, chain)
+            self._block = ir.add_block(self._function)
+            targets = ir.pool.data
+            while chain:
+                before: int = targets[chain + 1]
+                targets[chain + 1] = self._block
+                chain = before
+            value = 0
+            if type != VOID:
+                value = ir.add(op.PARAM, type, 0, 0, 0, 0, 0, self._start(node))
+                ir.block_params[self._block] = ir.add_list([value])
+        values.append(value)
+
+    def _jump_to_join(self, node: int, value: int, chain: int) -> int:
+        """End an arm's last block; return the new head of the chain of edges to the join."""
+        edge = self._ir.add_list([chain] if self._node_types[node] == VOID else [chain, value])
+        self._emit(op.JUMP, 0, 0, 0, edge, 0, 0, self._start(node))
+        return edge
+
+    # What all of them use.
+
+    def _start(self, node: int) -> int:
+        """The byte offset of a node's main token."""
+        start: int = self._starts[self._tokens[node]]
+        return start
+
+    def _type(self, node: int) -> Type:
+        return self._types.type(self._node_types[node])
+
+    def _emit(self, opcode: int, type: int, a: int, b: int, c: int, d: int, imm: int, pos: int) -> int:
+        """Add an instruction at the end of the current block, and return its row."""
+        row = self._ir.add(opcode, type, a, b, c, d, imm, pos)
+        self._ir.append(self._block, row)
+        return row
+
+    def _pop_list(self, count: int) -> int:
+        """Move the last `count` values into a list of the pool, and return its index; the empty list is 0."""
+        if count == 0:
+            return 0
+        values = self._values
+        pool = self._ir.pool
+        start = len(values) - count
+        index = len(pool)
+        pool.reserve(count + 1)
+        pool.append(count)
+        for position in range(start, start + count):
+            pool.append(values.data[position])
+        values.truncate(start)
+        return index
+
+    def _report(self, code: str, message: str, token: int, note: str) -> None:
+        start: int = self._starts[token]
+        length: int = self._ast.tokens.ends[token] - start
+        self._diagnostics.append(Diagnostic(code, message, start, length, notes=(note,)))

@@ -1,0 +1,203 @@
+"""Operands: where instructions refer to values and to edges; counting, replacing and removing such references.
+
+`OPERANDS` has a byte of flags for each opcode, derived from the table of opcodes. A pass looks at the flags and reads
+the columns itself; `edge_count` and `edge_at` are for terminators only, so their cost is paid once a block.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from allocators import Allocator
+from allocators.collections import Vec
+from garden.ir.ir import (
+    BRANCH,
+    BRANCH_CMP,
+    BRANCH_CMP_IMM,
+    EDGE,
+    JUMP,
+    MAYBE_VALUE,
+    OPS,
+    SWITCH,
+    VALUE,
+    VALUES,
+    Ir,
+)
+
+# What column a or b refers to, and whether there are edges. Value 0, where a value may be missing, counts as one.
+A_VALUE: Final = 1
+B_VALUE: Final = 2
+B_VALUES: Final = 4
+EDGES: Final = 8
+
+
+def _flags(op: int) -> int:
+    if op not in OPS:
+        return 0
+    entry = OPS[op]
+    flags = A_VALUE if entry.a == VALUE or entry.a == MAYBE_VALUE else 0
+    if entry.b == VALUE:
+        flags |= B_VALUE
+    elif entry.b == VALUES:
+        flags |= B_VALUES
+    if entry.c == EDGE or op == SWITCH:
+        flags |= EDGES
+    return flags
+
+
+#: Flags by opcode.
+OPERANDS: Final = bytes([_flags(op) for op in range(max(OPS) + 1)])
+#: `Op.effect` by opcode.
+EFFECTS: Final = bytes([OPS[op].effect if op in OPS else 0 for op in range(max(OPS) + 1)])
+
+
+def edge_count(ir: Ir[Allocator], terminator: int) -> int:
+    """Number of edges that leave through a terminator; of a switch, one an arm."""
+    op: int = ir.op[terminator]
+    if op == JUMP:
+        return 1
+    if op in (BRANCH, BRANCH_CMP, BRANCH_CMP_IMM):
+        return 2
+    if op == SWITCH:
+        words: int = ir.pool.data[ir.b[terminator]]
+        return (words + 1) // 2
+    return 0
+
+
+def edge_at(ir: Ir[Allocator], terminator: int, index: int) -> int:
+    """Edge number `index` of a terminator. The default of a switch is its first."""
+    edge: int
+    if ir.op[terminator] == SWITCH:
+        edge = ir.pool.data[ir.b[terminator] + 1 + 2 * index]
+    elif index == 0:
+        edge = ir.c[terminator]
+    else:
+        edge = ir.d[terminator]
+    return edge
+
+
+def set_edge(ir: Ir[Allocator], terminator: int, index: int, edge: int) -> None:
+    """Replace edge number `index` of a terminator."""
+    if ir.op[terminator] == SWITCH:
+        ir.pool.data[ir.b[terminator] + 1 + 2 * index] = edge
+    elif index == 0:
+        ir.c[terminator] = edge
+    else:
+        ir.d[terminator] = edge
+
+
+def count_uses(ir: Ir[Allocator], scratch: Allocator) -> Vec[Allocator]:
+    """How often each value is an operand, arguments of edges included: a Vec 'I' over `scratch` that the caller closes.
+
+    Item 0 counts the values that are missing.
+    """
+    uses: Vec[Allocator] = Vec(scratch, "I")
+    try:
+        uses.fill(0, ir.value_count)
+        _count(ir, uses.data)
+    except BaseException:
+        uses.close()
+        raise
+    return uses
+
+
+def _count(ir: Ir[Allocator], uses: memoryview) -> None:
+    op = ir.op
+    a = ir.a
+    b = ir.b
+    nexts = ir.next
+    pool = ir.pool.data
+    for block in range(1, ir.block_count):
+        inst: int = ir.block_first[block] if ir.block_function[block] else 0
+        while inst:
+            flags = OPERANDS[op[inst]]
+            if flags & A_VALUE:
+                uses[a[inst]] += 1
+            if flags & B_VALUE:
+                uses[b[inst]] += 1
+            elif flags & B_VALUES:
+                start: int = b[inst]
+                for cell in range(start + 1, start + 1 + pool[start]):
+                    uses[pool[cell]] += 1
+            if flags & EDGES:
+                for index in range(edge_count(ir, inst)):
+                    edge = edge_at(ir, inst, index)
+                    for cell in range(edge + 2, edge + 1 + pool[edge]):
+                        uses[pool[cell]] += 1
+            inst = nexts[inst]
+
+
+def replace_uses(ir: Ir[Allocator], replacement: memoryview) -> None:
+    """Let every operand v become `replacement[v]`, and so on until that is 0 or the value itself.
+
+    Chains are followed and shortened, so that the whole is linear.
+    """
+    op = ir.op
+    a = ir.a
+    b = ir.b
+    nexts = ir.next
+    pool = ir.pool.data
+    for block in range(1, ir.block_count):
+        inst: int = ir.block_first[block] if ir.block_function[block] else 0
+        while inst:
+            flags = OPERANDS[op[inst]]
+            if flags & A_VALUE and replacement[a[inst]]:
+                a[inst] = resolve(replacement, a[inst])
+            if flags & B_VALUE:
+                if replacement[b[inst]]:
+                    b[inst] = resolve(replacement, b[inst])
+            elif flags & B_VALUES:
+                start: int = b[inst]
+                _replace_cells(pool, start + 1, start + 1 + pool[start], replacement)
+            if flags & EDGES:
+                for index in range(edge_count(ir, inst)):
+                    edge = edge_at(ir, inst, index)
+                    _replace_cells(pool, edge + 2, edge + 1 + pool[edge], replacement)
+            inst = nexts[inst]
+
+
+def _replace_cells(pool: memoryview, start: int, end: int, replacement: memoryview) -> None:
+    for cell in range(start, end):
+        if replacement[pool[cell]]:
+            pool[cell] = resolve(replacement, pool[cell])
+
+
+def resolve(replacement: memoryview, value: int) -> int:
+    """What a value is replaced by in the end; it and all on the way are then replaced by that at once."""
+    last = value
+    while replacement[last] and replacement[last] != last:
+        last = replacement[last]
+    while value != last:
+        after: int = replacement[value]
+        replacement[value] = last
+        value = after
+    return last
+
+
+def drop_parameters(ir: Ir[Allocator], dropped: memoryview) -> None:
+    """Take every parameter p with `dropped[p]` not 0 off its block, and its argument off every edge there."""
+    pool = ir.pool.data
+    for block in range(1, ir.block_count):
+        terminator: int = ir.block_last[block] if ir.block_function[block] else 0
+        if terminator:
+            for index in range(edge_count(ir, terminator)):
+                edge = edge_at(ir, terminator, index)
+                parameters: int = ir.block_params[pool[edge + 1]]
+                _drop(pool, edge, 2, parameters, dropped)
+    for block in range(1, ir.block_count):
+        parameters = ir.block_params[block]
+        if parameters and ir.block_function[block]:
+            _drop(pool, parameters, 1, parameters, dropped)
+            if pool[parameters] == 0:
+                ir.block_params[block] = 0
+
+
+def _drop(pool: memoryview, at: int, skip: int, parameters: int, dropped: memoryview) -> None:
+    """Keep of the list at `at`, from its cell number `skip` on, what stands where a kept parameter does."""
+    kept = at + skip
+    for index in range(pool[parameters]):
+        word: int = pool[at + skip + index]
+        if not dropped[pool[parameters + 1 + index]]:
+            pool[kept] = word
+            kept += 1
+    pool[at] = kept - at - 1

@@ -1,0 +1,40 @@
+"""addrof_fold: what is read or written through an address inside an object uses the object itself.
+
+    %v1:Record<x: Int> = AddrOf %v0+8
+    %v2:Int = Load %v1+16             =>  %v1:Int = Load %v0+24
+
+Any number of uses fold; the address goes when none is left.
+"""
+
+from __future__ import annotations
+
+from allocators import Allocator
+from garden.ir.ir import ADDROF, LOAD, STORE, Ir
+
+#: The bytecode has 32 bits for an offset.
+_MAX_OFFSET = (1 << 31) - 1
+
+
+def addrof_fold(ir: Ir[Allocator], scratch: Allocator) -> int:
+    """Add the offsets of addresses to those of their uses; return how many."""
+    op = ir.op
+    nexts = ir.next
+    count = 0
+    for function in range(1, ir.function_count):
+        block: int = ir.function_first[function]
+        while block:
+            inst: int = ir.block_first[block]
+            while inst:
+                opcode: int = op[inst]
+                if opcode in (LOAD, ADDROF, STORE):
+                    base = ir.b if opcode == STORE else ir.a
+                    address: int = base[inst]
+                    if op[address] == ADDROF:
+                        offset: int = ir.imm[inst] + ir.imm[address]
+                        if offset <= _MAX_OFFSET:
+                            base[inst] = ir.a[address]
+                            ir.imm[inst] = offset
+                            count += 1
+                inst = nexts[inst]
+            block = ir.block_next[block]
+    return count

@@ -1,0 +1,252 @@
+"""const_fold: operations on constants become constants, branches on constants become jumps.
+
+    %v0:Int = 2                  %v0:Int = 2
+    %v1:Int = 5                  %v1:Int = 5
+    %v2:Int = IMul %v0, %v1  =>  %v2:Int = 10
+
+In layout order, so that what is folded folds what follows. The constants stay, `dce` removes them. What traps stays,
+and so does what gives a NaN, whose bits are the machine's choice. Calls of pure host functions: see `host_fold`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from allocators import Allocator
+from garden.ir.ir import (
+    BOOL_TO_INT,
+    BRANCH,
+    BRANCH_CMP,
+    BRANCH_CMP_IMM,
+    CONST,
+    CONST_STR,
+    DADD,
+    DDIV,
+    DLE,
+    DLT,
+    DMUL,
+    DNEG,
+    DOUBLE_TO_INT,
+    DSUB,
+    IADD,
+    IADD_IMM,
+    IDIV,
+    IEQ,
+    IEQ_IMM,
+    IGT_IMM,
+    ILE,
+    ILT,
+    IMOD,
+    IMUL,
+    INE,
+    INE_IMM,
+    INEG,
+    INT_TO_BOOL,
+    INT_TO_DOUBLE,
+    ISUB,
+    JUMP,
+    LOOKUP,
+    OPS,
+    SEQ,
+    SNE,
+    SWITCH,
+    SYS,
+    Ir,
+)
+from garden.ir.operands import A_VALUE, OPERANDS
+from garden.ir.passes.host_fold import fold_host_call
+from garden.semantics import ddiv, double_of, double_to_int, idiv, imod, word_of, wrap
+from garden.types.types import STR
+
+
+def _may_fold(op: int) -> bool:
+    return op in OPS and (op == SYS or (op > CONST_STR and OPERANDS[op] & A_VALUE != 0))
+
+
+_MAY_FOLD: Final = bytes([_may_fold(op) for op in range(max(OPS) + 1)])
+
+
+def const_fold(ir: Ir[Allocator], scratch: Allocator) -> int:
+    """Fold instructions and branches on constants; return how many."""
+    op = ir.op
+    a = ir.a
+    nexts = ir.next
+    count = 0
+    for function in range(1, ir.function_count):
+        block: int = ir.function_first[function]
+        while block:
+            inst: int = ir.block_first[block]
+            while inst:
+                opcode: int = op[inst]
+                if _MAY_FOLD[opcode]:
+                    if opcode == SYS:
+                        if fold_host_call(ir, inst):
+                            count += 1
+                    elif op[a[inst]] == CONST:
+                        if _fold(ir, inst, opcode):
+                            count += 1
+                    elif op[a[inst]] == CONST_STR and _fold_str(ir, inst, opcode):
+                        count += 1
+                inst = nexts[inst]
+            block = ir.block_next[block]
+    return count
+
+
+def _fold(ir: Ir[Allocator], inst: int, op: int) -> bool:
+    """Fold an instruction whose operand a is a constant that is no Str."""
+    left: int = ir.imm[ir.a[inst]]
+    if IADD <= op <= DLE:
+        right: int = ir.b[inst]
+        return ir.op[right] == CONST and _fold_binary(ir, inst, op, left, ir.imm[right])
+    if IADD_IMM <= op <= INE_IMM:
+        return _fold_immediate(ir, inst, op, left, ir.imm[inst])
+    if op == BRANCH:
+        _set_jump(ir, inst, ir.c[inst] if left else ir.d[inst])
+    elif op == BRANCH_CMP:
+        right = ir.b[inst]
+        if ir.op[right] != CONST:
+            return False
+        _set_jump(ir, inst, ir.c[inst] if compare(ir.imm[inst], left, ir.imm[right]) else ir.d[inst])
+    elif op == BRANCH_CMP_IMM:
+        _set_jump(ir, inst, ir.c[inst] if compare_imm(ir.b[inst], left, ir.imm[inst]) else ir.d[inst])
+    elif op == SWITCH:
+        _set_jump(ir, inst, _find(ir.list_at(ir.b[inst]), left))
+    elif op == LOOKUP:
+        _set_lookup(ir, inst, left)
+    elif op == INEG:
+        _set_constant(ir, inst, wrap(-left))
+    elif op == DNEG:
+        _set_constant(ir, inst, word_of(-double_of(left)))
+    elif op == INT_TO_DOUBLE:
+        _set_constant(ir, inst, word_of(float(left)))
+    elif op == DOUBLE_TO_INT:
+        _set_constant(ir, inst, double_to_int(double_of(left)))
+    elif op == INT_TO_BOOL:
+        _set_constant(ir, inst, 1 if left else 0)
+    elif op == BOOL_TO_INT:
+        _set_constant(ir, inst, left)
+    else:
+        return False
+    return True
+
+
+def _fold_str(ir: Ir[Allocator], inst: int, op: int) -> bool:
+    """Fold an instruction whose operand a is a constant Str. Equal texts are one symbol."""
+    symbol: int = ir.imm[ir.a[inst]]
+    if op == SWITCH:
+        _set_jump(ir, inst, _find(ir.list_at(ir.b[inst]), symbol))
+        return True
+    if op == LOOKUP:
+        _set_lookup(ir, inst, symbol)
+        return True
+    other: int = ir.b[inst]
+    if op in (SEQ, SNE) and ir.op[other] == CONST_STR:
+        _set_constant(ir, inst, 1 if compare(op, symbol, ir.imm[other]) else 0)
+        return True
+    if op == BRANCH_CMP and ir.op[other] == CONST_STR:
+        _set_jump(ir, inst, ir.c[inst] if compare(ir.imm[inst], symbol, ir.imm[other]) else ir.d[inst])
+        return True
+    return False
+
+
+def _fold_binary(ir: Ir[Allocator], inst: int, op: int, left: int, right: int) -> bool:
+    if DADD <= op <= DDIV:
+        dividend = double_of(left)
+        divisor = double_of(right)
+        if op == DDIV and divisor == 0.0:
+            return False
+        result = _double(op, dividend, divisor)
+        if result != result:
+            return False
+        _set_constant(ir, inst, word_of(result))
+    elif op <= IMOD:
+        if op in (IDIV, IMOD) and right == 0:
+            return False
+        _set_constant(ir, inst, _int(op, left, right))
+    else:
+        _set_constant(ir, inst, 1 if compare(op, left, right) else 0)
+    return True
+
+
+def _fold_immediate(ir: Ir[Allocator], inst: int, op: int, left: int, right: int) -> bool:
+    binary = op - IADD_IMM + IADD
+    if binary <= IMOD:
+        return _fold_binary(ir, inst, binary, left, right)
+    _set_constant(ir, inst, 1 if compare_imm(op, left, right) else 0)
+    return True
+
+
+def _int(op: int, left: int, right: int) -> int:
+    if op == IADD:
+        return wrap(left + right)
+    if op == ISUB:
+        return wrap(left - right)
+    if op == IMUL:
+        return wrap(left * right)
+    if op == IDIV:
+        return idiv(left, right)
+    return imod(left, right)
+
+
+def _double(op: int, left: float, right: float) -> float:
+    if op == DADD:
+        return left + right
+    if op == DSUB:
+        return left - right
+    if op == DMUL:
+        return left * right
+    return ddiv(left, right)
+
+
+def compare(op: int, left: int, right: int) -> bool:
+    """The comparison of two words by one of the opcodes that `BRANCH_CMP` may have."""
+    if op == ILT:
+        return left < right
+    if op == ILE:
+        return left <= right
+    if op in (IEQ, SEQ):
+        return left == right
+    if op in (INE, SNE):
+        return left != right
+    if op == DLT:
+        return double_of(left) < double_of(right)
+    return double_of(left) <= double_of(right)
+
+
+def compare_imm(op: int, left: int, right: int) -> bool:
+    """The comparison of a word with an immediate by one of the opcodes that `BRANCH_CMP_IMM` may have."""
+    if op == IEQ_IMM:
+        return left == right
+    if op == INE_IMM:
+        return left != right
+    return left > right if op == IGT_IMM else left < right
+
+
+def _find(cases: memoryview, key: int) -> int:
+    """What a switch or lookup list has for a key."""
+    for index in range(1, len(cases), 2):
+        if cases[index] == key:
+            return cases[index + 1]
+    return cases[0]
+
+
+def _set_constant(ir: Ir[Allocator], inst: int, word: int) -> None:
+    ir.op[inst] = CONST
+    ir.a[inst] = 0
+    ir.b[inst] = 0
+    ir.imm[inst] = word
+
+
+def _set_lookup(ir: Ir[Allocator], inst: int, key: int) -> None:
+    _set_constant(ir, inst, _find(ir.list_at(ir.b[inst]), key))
+    if ir.type[inst] == STR:
+        ir.op[inst] = CONST_STR
+
+
+def _set_jump(ir: Ir[Allocator], inst: int, edge: int) -> None:
+    ir.op[inst] = JUMP
+    ir.a[inst] = 0
+    ir.b[inst] = 0
+    ir.c[inst] = edge
+    ir.d[inst] = 0
+    ir.imm[inst] = 0

@@ -1,0 +1,90 @@
+"""copy_propagation: a block parameter that every edge gives the same value is that value.
+
+    b1:                          b1:
+        jmp b3(%v0)                  jmp b3
+    b2:                          b2:
+        jmp b3(%v0)          =>      jmp b3
+    b3(%v1:Int):                 b3:
+        %v2:Int = IAdd %v1, 1        %v1:Int = IAdd %v0, 1
+
+Blocks are visited in reverse postorder, so all edges to a block are known before it, but for those of a cycle: what
+such edges lead to keeps its parameters. The value dominates every edge, hence the block.
+"""
+
+from __future__ import annotations
+
+from allocators import Allocator
+from allocators.collections import Vec
+from garden.ir.blocks import count_predecessors, postorder
+from garden.ir.ir import Ir
+from garden.ir.operands import drop_parameters, edge_at, edge_count, replace_uses
+
+
+def copy_propagation(ir: Ir[Allocator], scratch: Allocator) -> int:
+    """Replace parameters that are always the same value; return how many."""
+    # By value: what a parameter was given so far, itself once that is several values, 0 for nothing.
+    given: Vec[Allocator] = Vec(scratch, "I")
+    seen: Vec[Allocator] = Vec(scratch, "I")
+    visited: Vec[Allocator] = Vec(scratch, "B")
+    order: Vec[Allocator] = Vec(scratch, "I")
+    pending: Vec[Allocator] = Vec(scratch, "i")
+    predecessors = count_predecessors(ir, scratch)
+    try:
+        given.fill(0, ir.value_count)
+        seen.fill(0, ir.block_count)
+        visited.fill(0, ir.block_count)
+        count = 0
+        for function in range(1, ir.function_count):
+            order.clear()
+            postorder(ir, function, order, visited.data, pending)
+            count += _propagate(ir, order, given.data, seen.data, predecessors.data)
+        if count:
+            values = given.data
+            for block in range(1, ir.block_count):
+                for parameter in ir.list_at(ir.block_params[block]):
+                    if values[parameter] == parameter:
+                        values[parameter] = 0
+            replace_uses(ir, values)
+            drop_parameters(ir, values)
+        return count
+    finally:
+        predecessors.close()
+        pending.close()
+        order.close()
+        visited.close()
+        seen.close()
+        given.close()
+
+
+def _propagate(
+    ir: Ir[Allocator], order: Vec[Allocator], given: memoryview, seen: memoryview, predecessors: memoryview
+) -> int:
+    pool = ir.pool.data
+    blocks = order.data
+    count = 0
+    for place in range(len(order) - 1, -1, -1):
+        block: int = blocks[place]
+        parameters: int = ir.block_params[block]
+        complete = seen[block] == predecessors[block]
+        for cell in range(parameters + 1, parameters + 1 + pool[parameters]):
+            parameter: int = pool[cell]
+            if complete and given[parameter] != parameter:
+                count += 1
+            else:
+                given[parameter] = parameter
+        terminator: int = ir.block_last[block]
+        for index in range(edge_count(ir, terminator)):
+            edge = edge_at(ir, terminator, index)
+            target: int = pool[edge + 1]
+            seen[target] += 1
+            parameters = ir.block_params[target]
+            for position in range(1, pool[parameters] + 1):
+                parameter = pool[parameters + position]
+                argument: int = pool[edge + 1 + position]
+                if given[argument]:
+                    argument = given[argument]
+                if given[parameter] == 0:
+                    given[parameter] = argument
+                elif given[parameter] != argument:
+                    given[parameter] = parameter
+    return count

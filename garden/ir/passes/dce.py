@@ -1,0 +1,163 @@
+"""dce: removes instructions and block parameters that nothing needs.
+
+    b0:                          b0:
+        %v1:Int = IAdd %v0, 1        jmp b1
+        jmp b1(%v1)          =>  b1:
+    b1(%v2:Int):                     ret %v0
+        ret %v0
+
+What terminators and instructions with an effect use is needed, what that uses is needed, and so on; a parameter needs
+its arguments only if it is needed itself, so values that only feed each other go too. What may trap has an effect, and
+so have all calls: even a pure host function may refuse its arguments.
+"""
+
+from __future__ import annotations
+
+from allocators import Allocator
+from allocators._mypyc import mypyc_attr
+from allocators.collections import Vec
+from garden.ir.blocks import make_noop, unlink_noops
+from garden.ir.ir import NOP, PARAM, TRAPS, Ir
+from garden.ir.operands import A_VALUE, B_VALUE, B_VALUES, EFFECTS, OPERANDS, drop_parameters, edge_at, edge_count
+
+
+def dce(ir: Ir[Allocator], scratch: Allocator) -> int:
+    """Remove what is not needed; return how many instructions and parameters."""
+    liveness = _Liveness(scratch)
+    try:
+        return liveness.run(ir)
+    finally:
+        liveness.close()
+
+
+@mypyc_attr(native_class=True)
+class _Liveness:
+    """What is needed, and what each parameter is given."""
+
+    __slots__ = ("_edges", "_incoming", "_live", "_owner", "_pending", "_place")
+
+    def __init__(self, scratch: Allocator) -> None:
+        self._live: Vec[Allocator] = Vec(scratch, "B")
+        self._pending: Vec[Allocator] = Vec(scratch, "I")
+        # By block the chain of edges to it; pairs of an edge and the next pair of the chain, from 1.
+        self._incoming: Vec[Allocator] = Vec(scratch, "I")
+        self._edges: Vec[Allocator] = Vec(scratch, "I")
+        # By parameter: its block, and which of its parameters it is.
+        self._owner: Vec[Allocator] = Vec(scratch, "I")
+        self._place: Vec[Allocator] = Vec(scratch, "I")
+
+    def close(self) -> None:
+        self._place.close()
+        self._owner.close()
+        self._edges.close()
+        self._incoming.close()
+        self._pending.close()
+        self._live.close()
+
+    def run(self, ir: Ir[Allocator]) -> int:
+        self._live.fill(0, ir.value_count)
+        self._owner.fill(0, ir.value_count)
+        self._place.fill(0, ir.value_count)
+        self._incoming.fill(0, ir.block_count)
+        self._edges.fill(0, 2)
+        self._link(ir)
+        self._mark_roots(ir)
+        while len(self._pending):
+            self._mark_needs(ir, self._pending.pop())
+        return self._remove(ir)
+
+    def _link(self, ir: Ir[Allocator]) -> None:
+        """Find out where parameters stand, and which edges lead to blocks that have some."""
+        pool = ir.pool.data
+        incoming = self._incoming.data
+        for block in range(1, ir.block_count):
+            if ir.block_function[block] == 0:
+                continue
+            parameters: int = ir.block_params[block]
+            for position in range(1, pool[parameters] + 1):
+                self._owner.data[pool[parameters + position]] = block
+                self._place.data[pool[parameters + position]] = position
+            terminator: int = ir.block_last[block]
+            for index in range(edge_count(ir, terminator)):
+                edge = edge_at(ir, terminator, index)
+                if pool[edge] > 1:
+                    target: int = pool[edge + 1]
+                    pair = len(self._edges) // 2
+                    self._edges.append(edge)
+                    self._edges.append(incoming[target])
+                    incoming[target] = pair
+
+    def _mark_roots(self, ir: Ir[Allocator]) -> None:
+        op = ir.op
+        nexts = ir.next
+        for block in range(1, ir.block_count):
+            inst: int = ir.block_first[block] if ir.block_function[block] else 0
+            while inst:
+                if EFFECTS[op[inst]] >= TRAPS:
+                    self._mark_operands(ir, inst)
+                inst = nexts[inst]
+
+    def _mark(self, value: int) -> None:
+        if not self._live.data[value]:
+            self._live.data[value] = 1
+            self._pending.append(value)
+
+    def _mark_operands(self, ir: Ir[Allocator], inst: int) -> None:
+        flags = OPERANDS[ir.op[inst]]
+        if flags & A_VALUE:
+            self._mark(ir.a[inst])
+        if flags & B_VALUE:
+            self._mark(ir.b[inst])
+        elif flags & B_VALUES:
+            for value in ir.list_at(ir.b[inst]):
+                self._mark(value)
+
+    def _mark_needs(self, ir: Ir[Allocator], value: int) -> None:
+        if ir.op[value] != PARAM:
+            self._mark_operands(ir, value)
+            return
+        place: int = self._place.data[value]
+        pair: int = self._incoming.data[self._owner.data[value]]
+        while pair:
+            edge: int = self._edges.data[2 * pair]
+            self._mark(ir.pool.data[edge + 1 + place])
+            pair = self._edges.data[2 * pair + 1]
+
+    def _remove(self, ir: Ir[Allocator]) -> int:
+        op = ir.op
+        nexts = ir.next
+        live = self._live.data
+        removed = 0
+        noops = 0
+        for block in range(1, ir.block_count):
+            inst: int = ir.block_first[block] if ir.block_function[block] else 0
+            while inst:
+                if op[inst] == NOP:
+                    noops += 1
+                elif not live[inst] and EFFECTS[op[inst]] < TRAPS:
+                    make_noop(ir, inst)
+                    removed += 1
+                inst = nexts[inst]
+        if removed + noops:
+            unlink_noops(ir)
+        dropped = self._drop_parameters(ir)
+        return removed + dropped
+
+    def _drop_parameters(self, ir: Ir[Allocator]) -> int:
+        """Remove the parameters that are not needed, but for those of functions."""
+        live = self._live.data
+        # From here on: which parameters go.
+        gone = self._place.data
+        count = 0
+        for block in range(1, ir.block_count):
+            function: int = ir.block_function[block]
+            if function:
+                first = ir.function_first[function] == block
+                for parameter in ir.list_at(ir.block_params[block]):
+                    gone[parameter] = 0
+                    if not first and not live[parameter]:
+                        gone[parameter] = 1
+                        count += 1
+        if count:
+            drop_parameters(ir, gone)
+        return count

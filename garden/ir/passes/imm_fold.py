@@ -1,0 +1,92 @@
+"""imm_fold: a constant that is used once becomes part of the instruction that uses it.
+
+    %v1:Int = 7                  %v1:Bool = IGt %v0, 7
+    %v2:Bool = ILt %v1, %v0  =>
+
+Immediates stand on the right and have 32 bits, so a constant on the left must be one of an operation that can be
+turned round. There is no `<=` with an immediate: `x <= 7` is `x < 8`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from allocators import Allocator
+from garden.ir.blocks import make_noop, unlink_noops
+from garden.ir.ir import (
+    CONST,
+    IADD,
+    IADD_IMM,
+    IDIV,
+    IEQ,
+    IEQ_IMM,
+    IGT_IMM,
+    ILE,
+    ILT,
+    ILT_IMM,
+    IMOD,
+    INE,
+    INE_IMM,
+    ISUB,
+    Ir,
+)
+from garden.ir.operands import count_uses
+from garden.types.types import INT
+
+_MIN_IMM: Final = -(1 << 31)
+_MAX_IMM: Final = (1 << 31) - 1
+
+
+def imm_fold(ir: Ir[Allocator], scratch: Allocator) -> int:
+    """Make constants immediates; return how many."""
+    counted = count_uses(ir, scratch)
+    try:
+        uses = counted.data
+        op = ir.op
+        nexts = ir.next
+        count = 0
+        for block in range(1, ir.block_count):
+            inst: int = ir.block_first[block] if ir.block_function[block] else 0
+            while inst:
+                opcode: int = op[inst]
+                if IADD <= opcode <= INE:
+                    a: int = ir.a[inst]
+                    b: int = ir.b[inst]
+                    if op[b] == CONST and uses[b] == 1 and ir.type[b] == INT:
+                        count += _fold(ir, inst, _on_right(opcode), a, b, 1 if opcode == ILE else 0)
+                    elif op[a] == CONST and uses[a] == 1 and ir.type[a] == INT:
+                        count += _fold(ir, inst, _on_left(opcode), b, a, -1 if opcode == ILE else 0)
+                inst = nexts[inst]
+        if count:
+            unlink_noops(ir)
+        return count
+    finally:
+        counted.close()
+
+
+def _on_right(op: int) -> int:
+    """The opcode with the right operand as immediate."""
+    if op <= IMOD:
+        return op - IADD + IADD_IMM
+    if op in (ILT, ILE):
+        return ILT_IMM
+    return IEQ_IMM if op == IEQ else INE_IMM
+
+
+def _on_left(op: int) -> int:
+    """The opcode with the left operand as immediate, 0 where there is none."""
+    if op in (ISUB, IDIV, IMOD):
+        return 0
+    return IGT_IMM if op in (ILT, ILE) else _on_right(op)
+
+
+def _fold(ir: Ir[Allocator], inst: int, op: int, value: int, constant: int, adjust: int) -> int:
+    imm: int = ir.imm[constant] + adjust
+    if op == 0 or not _MIN_IMM <= imm <= _MAX_IMM:
+        return 0
+    ir.op[inst] = op
+    ir.a[inst] = value
+    ir.b[inst] = 0
+    ir.imm[inst] = imm
+    make_noop(ir, constant)
+    return 1

@@ -1,0 +1,49 @@
+"""merge_blocks: a block that only one jump leads to continues the block of that jump.
+
+b0:                          b0:
+    %v1:Int = IAdd %v0, 1        %v1:Int = IAdd %v0, 1
+    jmp b1               =>      ret %v1
+b1:
+    ret %v1
+"""
+
+from __future__ import annotations
+
+from allocators import Allocator
+from garden.ir.blocks import count_predecessors, make_noop, unlink_blocks, unlink_noops
+from garden.ir.ir import JUMP, Ir
+
+
+def merge_blocks(ir: Ir[Allocator], scratch: Allocator) -> int:
+    """Append blocks without parameters to their only predecessor; return how many."""
+    predecessors = count_predecessors(ir, scratch)
+    try:
+        count = 0
+        for block in range(1, ir.block_count):
+            if ir.block_function[block]:
+                count += _extend(ir, block, predecessors.data)
+        if count:
+            unlink_noops(ir)
+            unlink_blocks(ir)
+        return count
+    finally:
+        predecessors.close()
+
+
+def _extend(ir: Ir[Allocator], block: int, predecessors: memoryview) -> int:
+    count = 0
+    while True:
+        jump: int = ir.block_last[block]
+        if ir.op[jump] != JUMP:
+            return count
+        target: int = ir.pool.data[ir.c[jump] + 1]
+        # A block that jumps to itself has that one predecessor, where nothing reaches it.
+        if predecessors[target] != 1 or ir.block_params[target] or target == block:
+            return count
+        make_noop(ir, jump)
+        ir.next[jump] = ir.block_first[target]
+        ir.block_last[block] = ir.block_last[target]
+        ir.block_function[target] = 0
+        ir.block_first[target] = 0
+        ir.block_last[target] = 0
+        count += 1

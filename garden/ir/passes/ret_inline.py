@@ -1,0 +1,46 @@
+"""ret_inline: a jump to a block that only returns is a return.
+
+b1:                      b1:
+    jmp b3(%v1)              ret %v1
+b2:                  =>  b2:
+    jmp b3(%v2)              ret %v2
+b3(%v3:Int):
+    ret %v3
+"""
+
+from __future__ import annotations
+
+from allocators import Allocator
+from garden.ir.blocks import first_real
+from garden.ir.ir import JUMP, RET, Ir
+from garden.ir.passes.unreachable import unreachable
+
+
+def ret_inline(ir: Ir[Allocator], scratch: Allocator) -> int:
+    """Turn jumps into returns; return how many."""
+    count = 0
+    # The join of an inner match comes before that of an outer one.
+    for block in range(ir.block_count - 1, 0, -1):
+        jump: int = ir.block_last[block] if ir.block_function[block] else 0
+        if ir.op[jump] == JUMP:
+            edge: int = ir.c[jump]
+            target: int = ir.pool.data[edge + 1]
+            ret = first_real(ir, target)
+            if ir.op[ret] == RET:
+                ir.op[jump] = RET
+                ir.a[jump] = _argument(ir, edge, ir.block_params[target], ir.a[ret])
+                ir.c[jump] = 0
+                count += 1
+    if count:
+        unreachable(ir, scratch)
+    return count
+
+
+def _argument(ir: Ir[Allocator], edge: int, parameters: int, value: int) -> int:
+    """What an edge gives for `value`, if that is one of the parameters, else the value itself."""
+    pool = ir.pool.data
+    for position in range(1, pool[parameters] + 1):
+        if pool[parameters + position] == value:
+            argument: int = pool[edge + 1 + position]
+            return argument
+    return value

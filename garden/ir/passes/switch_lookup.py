@@ -1,0 +1,112 @@
+"""switch_lookup: a switch whose every arm is a constant becomes a table of constants.
+
+    b0:                              b0:
+        switch %v0                       %v1:Int = Lookup %v0 [1 -> 10, 2 -> 20], 0
+            1 -> b1                      ret %v1
+            2 -> b2
+            _ -> b3
+    b1:
+        %v1:Int = 10             =>
+        ret %v1
+    b2:
+        %v2:Int = 20
+        ret %v2
+    b3:
+        %v3:Int = 0
+        ret %v3
+
+An arm may also pass its constant to a join, the same for all of them. It holds nothing but that constant.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from allocators import Allocator
+from allocators.collections import Vec
+from garden.ir.blocks import first_real
+from garden.ir.ir import CONST, CONST_STR, JUMP, LOOKUP, NOP, RET, SWITCH, Ir
+from garden.ir.operands import edge_at, edge_count
+from garden.ir.passes.unreachable import unreachable
+
+_NO_ARM: Final = -1
+#: What `_goes_to` says of an arm that returns.
+_RETURNS: Final = 0
+
+
+def switch_lookup(ir: Ir[Allocator], scratch: Allocator) -> int:
+    """Turn switches into lookups; return how many."""
+    words: Vec[Allocator] = Vec(scratch, "q")
+    try:
+        count = 0
+        for block in range(1, ir.block_count):
+            switch: int = ir.block_last[block] if ir.block_function[block] else 0
+            if ir.op[switch] == SWITCH and _gather(ir, switch, words):
+                _replace(ir, block, switch, words)
+                count += 1
+    finally:
+        words.close()
+    if count:
+        unreachable(ir, scratch)
+    return count
+
+
+def _gather(ir: Ir[Allocator], switch: int, words: Vec[Allocator]) -> bool:
+    """Put the list of a lookup instead of a switch into `words`; whether it can be one."""
+    words.clear()
+    cases: int = ir.b[switch]
+    first = _goes_to(ir, edge_at(ir, switch, 0))
+    for index in range(edge_count(ir, switch)):
+        edge = edge_at(ir, switch, index)
+        if first == _NO_ARM or _goes_to(ir, edge) != first:
+            return False
+        if index:
+            words.append(ir.pool.data[cases + 2 * index])
+        words.append(ir.imm[_constant(ir, edge)])
+    return True
+
+
+def _goes_to(ir: Ir[Allocator], edge: int) -> int:
+    """The join that an arm gives a constant, `_RETURNS` where it returns one, `_NO_ARM` where it does anything else."""
+    pool = ir.pool.data
+    if pool[edge] != 1:
+        return _NO_ARM
+    block: int = pool[edge + 1]
+    inst = first_real(ir, block)
+    last: int = ir.block_last[block]
+    if ir.op[inst] in (CONST, CONST_STR):
+        inst = ir.next[inst]
+        while ir.op[inst] == NOP:
+            inst = ir.next[inst]
+    if inst != last or ir.op[_constant(ir, edge)] not in (CONST, CONST_STR):
+        return _NO_ARM
+    join: int = pool[ir.c[last] + 1] if ir.op[last] == JUMP else _RETURNS
+    return join
+
+
+def _constant(ir: Ir[Allocator], edge: int) -> int:
+    """The one value that an arm returns or passes on, 0 where there is none or several."""
+    pool = ir.pool.data
+    last: int = ir.block_last[pool[edge + 1]]
+    value = 0
+    if ir.op[last] == RET:
+        value = ir.a[last]
+    elif ir.op[last] == JUMP and pool[ir.c[last]] == 2:
+        value = pool[ir.c[last] + 2]
+    return value
+
+
+def _replace(ir: Ir[Allocator], block: int, switch: int, words: Vec[Allocator]) -> None:
+    edge = edge_at(ir, switch, 0)
+    type: int = ir.type[_constant(ir, edge)]
+    join = _goes_to(ir, edge)
+    # The switch becomes the lookup: it stands where that has to.
+    lookup = switch
+    ir.op[lookup] = LOOKUP
+    ir.type[lookup] = type
+    ir.b[lookup] = ir.add_words(words)
+    pos: int = ir.pos[lookup]
+    if join == _RETURNS:
+        ir.append(block, ir.add(RET, 0, lookup, 0, 0, 0, 0, pos))
+    else:
+        ir.append(block, ir.add(JUMP, 0, 0, 0, ir.add_list([join, lookup]), 0, 0, pos))

@@ -1,0 +1,47 @@
+"""tailcall: a call whose result is returned at once becomes a tail call, of whatever function.
+
+    %v1:Int = Call f1(%v0)
+    ret %v1                  =>  tail f1(%v0)
+
+`entry` keeps its calls: it runs once, and backtraces begin with it.
+"""
+
+from __future__ import annotations
+
+from allocators import Allocator
+from garden.ir.blocks import make_noop, unlink_noops
+from garden.ir.ir import CALL, NOP, RET, TAIL, Ir
+
+
+def tailcall(ir: Ir[Allocator], scratch: Allocator) -> int:
+    """Make tail calls; return how many."""
+    count = 0
+    entry = ir.function_count - 1
+    for block in range(1, ir.block_count):
+        if ir.block_function[block] and ir.block_function[block] != entry:
+            ret: int = ir.block_last[block]
+            if ir.op[ret] == RET:
+                call = _before(ir, block, ret)
+                if ir.op[call] == CALL and ir.a[ret] in (0, call):
+                    ir.op[ret] = TAIL
+                    ir.a[ret] = ir.a[call]
+                    ir.b[ret] = ir.b[call]
+                    ir.pos[ret] = ir.pos[call]
+                    make_noop(ir, call)
+                    count += 1
+    if count:
+        unlink_noops(ir)
+    return count
+
+
+def _before(ir: Ir[Allocator], block: int, last: int) -> int:
+    """The instruction before the last one of a block, 0 where there is none."""
+    op = ir.op
+    nexts = ir.next
+    before = 0
+    inst: int = ir.block_first[block]
+    while inst != last:
+        if op[inst] != NOP:
+            before = inst
+        inst = nexts[inst]
+    return before

@@ -1,0 +1,59 @@
+"""unreachable: removes blocks that no path from the first block of their function leads to.
+
+b0:                          b0:
+    jmp b2                       jmp b1
+b1:                      =>  b1:
+    ret %v0                      ret %v1
+b2:
+    ret %v1
+"""
+
+from __future__ import annotations
+
+from allocators import Allocator
+from allocators.collections import Vec
+from garden.ir.blocks import unlink_blocks
+from garden.ir.ir import Ir
+from garden.ir.operands import edge_at, edge_count
+
+
+def unreachable(ir: Ir[Allocator], scratch: Allocator) -> int:
+    """Remove unreachable blocks; return how many."""
+    reached: Vec[Allocator] = Vec(scratch, "B")
+    pending: Vec[Allocator] = Vec(scratch, "I")
+    try:
+        reached.fill(0, ir.block_count)
+        _reach(ir, reached.data, pending)
+        return _remove(ir, reached.data)
+    finally:
+        pending.close()
+        reached.close()
+
+
+def _reach(ir: Ir[Allocator], reached: memoryview, pending: Vec[Allocator]) -> None:
+    pool = ir.pool.data
+    for function in range(1, ir.function_count):
+        first: int = ir.function_first[function]
+        reached[first] = 1
+        pending.append(first)
+        while len(pending):
+            terminator: int = ir.block_last[pending.pop()]
+            for index in range(edge_count(ir, terminator)):
+                target: int = pool[edge_at(ir, terminator, index) + 1]
+                if not reached[target]:
+                    reached[target] = 1
+                    pending.append(target)
+
+
+def _remove(ir: Ir[Allocator], reached: memoryview) -> int:
+    count = 0
+    for block in range(1, ir.block_count):
+        if ir.block_function[block] and not reached[block]:
+            ir.block_function[block] = 0
+            ir.block_first[block] = 0
+            ir.block_last[block] = 0
+            ir.block_params[block] = 0
+            count += 1
+    if count:
+        unlink_blocks(ir)
+    return count

@@ -1,0 +1,546 @@
+"""The rules of the IR as checks. Tests run them on what lowering makes, and after every pass.
+
+1. Every block with a function stands once in the layout of that function, and no edge leads to any other block.
+2. A block ends with its only terminator. Every instruction stands in one block, every parameter in one list.
+3. The first block of a function has the function's parameters, and no edge leads to it.
+4. Columns that an opcode does not use are 0. Immediates fit 32 bits.
+5. Every list lies inside `pool` and has one owner, so a pass may change it in place.
+6. An edge has an argument of the right type for each parameter of its target.
+7. Every operand is a value of the right type, and its definition dominates its use. In a block that cannot be reached
+   everything dominates.
+8. The keys of a switch or a lookup are distinct.
+
+Costs: linear but for the dominators. Messages and the keys of a list are Python objects.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from allocators import Allocator
+from allocators._mypyc import mypyc_attr
+from allocators.collections import Vec
+from garden.ir.dominators import Dominators
+from garden.ir.ir import (
+    ADDROF,
+    ALLOC,
+    BITS,
+    BOOL_TO_INT,
+    BRANCH,
+    BRANCH_CMP,
+    BRANCH_CMP_IMM,
+    CALL,
+    CONST,
+    CONST_STR,
+    DADD,
+    DDIV,
+    DLE,
+    DLT,
+    DMUL,
+    DNEG,
+    DOUBLE_TO_INT,
+    DSUB,
+    FIRST_TERMINATOR,
+    IADD,
+    IADD_IMM,
+    IDIV,
+    IDIV_IMM,
+    IEQ,
+    IEQ_IMM,
+    IGT_IMM,
+    ILE,
+    ILT,
+    ILT_IMM,
+    IMM,
+    IMOD,
+    IMOD_IMM,
+    IMUL,
+    IMUL_IMM,
+    INE,
+    INE_IMM,
+    INEG,
+    INT_TO_BOOL,
+    INT_TO_DOUBLE,
+    ISUB,
+    ISUB_IMM,
+    JUMP,
+    LOAD,
+    LOOKUP,
+    NO_IMM,
+    NOP,
+    OFFSET,
+    OPS,
+    PARAM,
+    RET,
+    SEQ,
+    SIZE,
+    SNE,
+    STORE,
+    SWITCH,
+    SYMBOL,
+    SYS,
+    TAIL,
+    UNDEFINED,
+    UNUSED,
+    Ir,
+)
+from garden.ir.operands import A_VALUE, B_VALUE, B_VALUES, OPERANDS, edge_at, edge_count
+from garden.types.types import BOOL, DOUBLE, INT, STR, VOID, WORD_SIZE
+
+MAX_IMM: Final = (1 << 31) - 1
+MIN_IMM: Final = -(1 << 31)
+
+#: No more is said of an IR that is that wrong.
+MAX_MESSAGES: Final = 100
+
+_NOTHING: Final = 0
+_ANY: Final = -1  # a value of any type
+_SAME: Final = -2  # Int or Bool, the same for both operands
+_MEMORY: Final = -3  # what can be an address: a record, an array or an option
+
+# What an opcode takes and gives: types of a, of b, and of the result.
+_ARITHMETIC: Final = (INT, INT, INT)
+_COMPARISON: Final = (INT, INT, BOOL)
+_RULES: Final[dict[int, tuple[int, int, int]]] = {
+    NOP: (_NOTHING, _NOTHING, _NOTHING),
+    UNDEFINED: (_NOTHING, _NOTHING, _ANY),
+    CONST: (_NOTHING, _NOTHING, _ANY),
+    CONST_STR: (_NOTHING, _NOTHING, STR),
+    IADD: _ARITHMETIC,
+    ISUB: _ARITHMETIC,
+    IMUL: _ARITHMETIC,
+    IDIV: _ARITHMETIC,
+    IMOD: _ARITHMETIC,
+    ILT: _COMPARISON,
+    ILE: _COMPARISON,
+    IEQ: (_SAME, _SAME, BOOL),
+    INE: (_SAME, _SAME, BOOL),
+    DADD: (DOUBLE, DOUBLE, DOUBLE),
+    DSUB: (DOUBLE, DOUBLE, DOUBLE),
+    DMUL: (DOUBLE, DOUBLE, DOUBLE),
+    DDIV: (DOUBLE, DOUBLE, DOUBLE),
+    DLT: (DOUBLE, DOUBLE, BOOL),
+    DLE: (DOUBLE, DOUBLE, BOOL),
+    SEQ: (STR, STR, BOOL),
+    SNE: (STR, STR, BOOL),
+    INEG: (INT, _NOTHING, INT),
+    DNEG: (DOUBLE, _NOTHING, DOUBLE),
+    IADD_IMM: (INT, _NOTHING, INT),
+    ISUB_IMM: (INT, _NOTHING, INT),
+    IMUL_IMM: (INT, _NOTHING, INT),
+    IDIV_IMM: (INT, _NOTHING, INT),
+    IMOD_IMM: (INT, _NOTHING, INT),
+    ILT_IMM: (INT, _NOTHING, BOOL),
+    IGT_IMM: (INT, _NOTHING, BOOL),
+    IEQ_IMM: (INT, _NOTHING, BOOL),
+    INE_IMM: (INT, _NOTHING, BOOL),
+    INT_TO_DOUBLE: (INT, _NOTHING, DOUBLE),
+    DOUBLE_TO_INT: (DOUBLE, _NOTHING, INT),
+    INT_TO_BOOL: (INT, _NOTHING, BOOL),
+    BOOL_TO_INT: (BOOL, _NOTHING, INT),
+    ALLOC: (_NOTHING, _NOTHING, _MEMORY),
+    STORE: (_ANY, _MEMORY, _NOTHING),
+    LOAD: (_MEMORY, _NOTHING, _ANY),
+    ADDROF: (_MEMORY, _NOTHING, _MEMORY),
+    LOOKUP: (_ANY, _NOTHING, _ANY),
+    JUMP: (_NOTHING, _NOTHING, _NOTHING),
+    BRANCH: (BOOL, _NOTHING, _NOTHING),
+    BRANCH_CMP_IMM: (INT, _NOTHING, _NOTHING),
+    SWITCH: (_ANY, _NOTHING, _NOTHING),
+}
+_COMPARISONS: Final = bytes([ILT, ILE, IEQ, INE, DLT, DLE, SEQ, SNE])
+_IMM_COMPARISONS: Final = bytes([ILT_IMM, IGT_IMM, IEQ_IMM, INE_IMM])
+
+
+def verify(ir: Ir[Allocator], scratch: Allocator) -> list[str]:
+    """What is wrong with the IR, nothing if it is well-formed; at most `MAX_MESSAGES`."""
+    verifier = _Verifier(ir, scratch)
+    try:
+        verifier.run()
+    finally:
+        verifier.close()
+    return verifier.messages
+
+
+@mypyc_attr(native_class=True)
+class _Verifier:
+    """Where every value is defined, and which lists have an owner."""
+
+    __slots__ = ("_block", "_owned", "_placed", "_places", "_where", "ir", "messages", "scratch")
+
+    def __init__(self, ir: Ir[Allocator], scratch: Allocator) -> None:
+        self.ir: Final = ir
+        self.scratch: Final = scratch
+        self.messages: Final[list[str]] = []
+        self._where: Vec[Allocator] = Vec(scratch, "I")  # the block that defines a value, 0 where none does
+        self._places: Vec[Allocator] = Vec(scratch, "I")  # its place in that block; parameters are at 0
+        self._placed: Vec[Allocator] = Vec(scratch, "B")  # by block: whether it stands in a layout
+        self._owned: Vec[Allocator] = Vec(scratch, "B")  # by index into the pool
+        self._block = 0
+
+    def close(self) -> None:
+        self._owned.close()
+        self._placed.close()
+        self._places.close()
+        self._where.close()
+
+    def run(self) -> None:
+        ir = self.ir
+        self._where.fill(0, ir.value_count)
+        self._places.fill(0, ir.value_count)
+        self._placed.fill(0, ir.block_count)
+        self._owned.fill(0, len(ir.pool))
+        for function in range(1, ir.function_count):
+            self._check_layout(function)
+        for block in range(1, ir.block_count):
+            if ir.block_function[block] and not self._placed.data[block]:
+                self._say(block, 0, "stands in no layout")
+        # The rest follows links and lists, so it needs them to be sound.
+        if self.messages:
+            return
+        for block in range(1, ir.block_count):
+            if ir.block_function[block]:
+                self._check_lists(block)
+        for function in range(1, ir.function_count):
+            self._check_entry(function)
+        if self.messages:
+            return
+        for block in range(1, ir.block_count):
+            inst: int = ir.block_first[block] if ir.block_function[block] else 0
+            self._block = block
+            while inst:
+                self._check_types(inst)
+                inst = ir.next[inst]
+        self._check_dominance()
+
+    def _say(self, block: int, inst: int, message: str) -> None:
+        if len(self.messages) < MAX_MESSAGES:
+            function: int = self.ir.block_function[block]
+            row = f" row {inst} {self._name(inst)}" if inst else ""
+            self.messages.append(f"function {function} block {block}{row}: {message}")
+
+    def _name(self, inst: int) -> str:
+        op: int = self.ir.op[inst]
+        return OPS[op].name if op in OPS else f"opcode {op}"
+
+    def _complain(self, inst: int, message: str) -> None:
+        self._say(self._block, inst, message)
+
+    # Links.
+
+    def _check_layout(self, function: int) -> None:
+        ir = self.ir
+        block: int = ir.function_first[function]
+        last = 0
+        if block == 0:
+            self.messages.append(f"function {function}: has no blocks")
+        while block:
+            if block >= ir.block_count:
+                self._say(last, 0, f"is followed by block {block}, which does not exist")
+                return
+            if self._placed.data[block]:
+                self._say(block, 0, "stands in a layout twice")
+                return
+            self._placed.data[block] = 1
+            if ir.block_function[block] != function:
+                self._say(block, 0, f"stands in the layout of function {function}")
+                return
+            self._check_block(block)
+            last = block
+            block = ir.block_next[block]
+        if ir.function_last[function] != last:
+            self.messages.append(f"function {function}: its last block is {last}, not {ir.function_last[function]}")
+
+    def _check_block(self, block: int) -> None:
+        ir = self.ir
+        where = self._where.data
+        parameters: int = ir.block_params[block]
+        if self._check_list(block, 0, parameters, 0):
+            for value in ir.list_at(parameters):
+                if not 0 < value < ir.value_count or ir.op[value] != PARAM:
+                    self._say(block, 0, f"row {value} in its list of parameters is none")
+                elif where[value]:
+                    self._say(block, 0, f"parameter {value} stands in two lists")
+                elif ir.type[value] <= VOID:
+                    self._say(block, 0, f"parameter {value} has no type")
+                else:
+                    where[value] = block
+        place = 1
+        last = 0
+        inst: int = ir.block_first[block]
+        while inst:
+            if inst >= ir.value_count:
+                self._say(block, last, f"is followed by row {inst}, which does not exist")
+                return
+            op: int = ir.op[inst]
+            if op not in OPS or op == PARAM:
+                self._say(block, inst, "stands in a block")
+                return
+            if where[inst]:
+                self._say(block, inst, "stands in two places")
+                return
+            if last and ir.op[last] >= FIRST_TERMINATOR:
+                self._say(block, last, "is a terminator before the end of its block")
+            where[inst] = block
+            self._places.data[inst] = place
+            place += 1
+            last = inst
+            inst = ir.next[inst]
+        if last != ir.block_last[block]:
+            self._say(block, 0, f"its last instruction is {last}, not {ir.block_last[block]}")
+        if last == 0 or ir.op[last] < FIRST_TERMINATOR:
+            self._say(block, last, "does not end with a terminator")
+
+    # Lists.
+
+    def _check_list(self, block: int, inst: int, index: int, least: int) -> bool:
+        """Whether a list lies inside the pool and has at least `least` words; says it where not, or if it is shared."""
+        ir = self.ir
+        if not 0 <= index < len(ir.pool):
+            self._say(block, inst, f"list {index} is outside the pool")
+            return False
+        length: int = ir.pool.data[index]
+        if length < least or index + 1 + length > len(ir.pool):
+            self._say(block, inst, f"list {index} cannot have {length} words")
+            return False
+        if index:
+            if self._owned.data[index]:
+                self._say(block, inst, f"list {index} has two owners")
+            self._owned.data[index] = 1
+        return True
+
+    def _check_lists(self, block: int) -> None:
+        """Check lists and edges of a block's instructions: that they lie in the pool, and lead to blocks."""
+        ir = self.ir
+        inst: int = ir.block_first[block]
+        while inst:
+            op: int = ir.op[inst]
+            entry = OPS[op]
+            sound = True
+            if op in (SWITCH, LOOKUP):
+                sound = self._check_list(block, inst, ir.b[inst], 1)
+                if sound and ir.pool.data[ir.b[inst]] % 2 == 0:
+                    self._say(block, inst, "a key without what belongs to it")
+                    sound = False
+            elif OPERANDS[op] & B_VALUES:
+                sound = self._check_list(block, inst, ir.b[inst], 0)
+            if sound:
+                for index in range(edge_count(ir, inst)):
+                    self._check_edge(block, inst, edge_at(ir, inst, index))
+            for used, column, name in (
+                (entry.a, ir.a, "a"),
+                (entry.b, ir.b, "b"),
+                (entry.c, ir.c, "c"),
+                (entry.d, ir.d, "d"),
+            ):
+                if used == UNUSED and column[inst]:
+                    self._say(block, inst, f"column {name} is not 0")
+            inst = ir.next[inst]
+
+    def _check_edge(self, block: int, inst: int, edge: int) -> None:
+        ir = self.ir
+        if not self._check_list(block, inst, edge, 1):
+            return
+        target: int = ir.pool.data[edge + 1]
+        if not 0 < target < ir.block_count or ir.block_function[target] != ir.block_function[block]:
+            self._say(block, inst, f"an edge leads to block {target}, which is dead or of another function")
+        elif target == ir.function_first[ir.block_function[block]]:
+            self._say(block, inst, "an edge leads to the first block")
+        else:
+            arguments: int = ir.pool.data[edge] - 1
+            parameters: int = ir.pool.data[ir.block_params[target]]
+            if arguments != parameters:
+                self._say(block, inst, f"an edge has {arguments} arguments for {parameters} parameters")
+
+    def _check_entry(self, function: int) -> None:
+        ir = self.ir
+        first: int = ir.function_first[function]
+        if ir.function_parameters[function] != ir.pool.data[ir.block_params[first]]:
+            self._say(first, 0, f"has not the {ir.function_parameters[function]} parameters of its function")
+
+    # Types and immediates.
+
+    def _is(self, type: int, want: int) -> bool:
+        if want == _NOTHING:
+            return type == 0
+        if want == _ANY:
+            return type > VOID
+        if want == _SAME:
+            return type in (INT, BOOL)
+        if want == _MEMORY:
+            return type > STR and self.ir.checked.types.type(type).name in ("Record", "Array", "Option")
+        return type == want
+
+    def _type_name(self, type: int) -> str:
+        return str(self.ir.checked.types.type(type)) if type else "nothing"
+
+    def _check_value(self, inst: int, value: int, want: int) -> None:
+        """Check that an operand is a value, and of the type that is wanted."""
+        ir = self.ir
+        if not 0 < value < ir.value_count or not self._where.data[value]:
+            self._complain(inst, f"operand {value} is defined nowhere")
+        elif ir.block_function[self._where.data[value]] != ir.block_function[self._block]:
+            self._complain(inst, f"operand {value} is a value of another function")
+        elif not self._is(ir.type[value], want):
+            self._complain(inst, f"operand {value} is a {self._type_name(ir.type[value])}")
+
+    def _check_types(self, inst: int) -> None:
+        ir = self.ir
+        op: int = ir.op[inst]
+        if op in _RULES:
+            rule = _RULES[op]
+            self._check_rule(inst, op, rule[0], rule[1], rule[2])
+        elif op in (CALL, TAIL):
+            self._check_call(inst)
+        elif op == SYS:
+            self._check_sys(inst)
+        elif op == BRANCH_CMP:
+            comparison: int = ir.imm[inst]
+            if 0 <= comparison <= SNE and comparison in _COMPARISONS:
+                rule = _RULES[comparison]
+                self._check_rule(inst, comparison, rule[0], rule[1], _NOTHING)
+            else:
+                self._complain(inst, f"opcode {comparison} is no comparison")
+        elif op == RET:
+            self._check_result(inst)
+        if op == BRANCH_CMP_IMM and ir.b[inst] not in _IMM_COMPARISONS:
+            self._complain(inst, f"opcode {ir.b[inst]} is no comparison with an immediate")
+        if op in (SWITCH, LOOKUP):
+            self._check_cases(inst)
+        if op != RET and op >= FIRST_TERMINATOR:
+            for index in range(edge_count(ir, inst)):
+                edge = ir.list_at(edge_at(ir, inst, index))
+                parameters = ir.list_at(ir.block_params[edge[0]])
+                for position in range(len(parameters)):
+                    self._check_value(inst, edge[1 + position], ir.type[parameters[position]])
+        self._check_imm(inst, OPS[op].imm)
+
+    def _check_rule(self, inst: int, op: int, a: int, b: int, result: int) -> None:
+        ir = self.ir
+        flags = OPERANDS[op]
+        if flags & A_VALUE:
+            self._check_value(inst, ir.a[inst], a)
+        if flags & B_VALUE:
+            self._check_value(inst, ir.b[inst], b)
+        if a == _SAME and ir.type[ir.a[inst]] != ir.type[ir.b[inst]]:
+            self._complain(inst, "its operands differ in type")
+        if not self._is(ir.type[inst], result):
+            self._complain(inst, f"its result is a {self._type_name(ir.type[inst])}")
+        if op == CONST and ir.type[inst] not in (INT, BOOL, DOUBLE):
+            self._complain(inst, f"no constants have the type {self._type_name(ir.type[inst])}")
+
+    def _check_call(self, inst: int) -> None:
+        ir = self.ir
+        callee: int = ir.a[inst]
+        if not 0 < callee < ir.function_count:
+            self._complain(inst, f"there is no function {callee}")
+            return
+        values = ir.list_at(ir.b[inst])
+        parameters = ir.list_at(ir.block_params[ir.function_first[callee]])
+        if len(values) != len(parameters):
+            self._complain(inst, f"{len(values)} arguments for {len(parameters)} parameters")
+            return
+        for index in range(len(values)):
+            self._check_value(inst, values[index], ir.type[parameters[index]])
+        result: int = ir.function_result[callee]
+        if ir.op[inst] == TAIL:
+            own: int = ir.function_result[ir.block_function[self._block]]
+            if own > VOID and own != result:
+                self._complain(inst, f"gives a {self._type_name(result)} where a {self._type_name(own)} is due")
+            result = 0
+        if ir.type[inst] != (result if result > VOID else 0):
+            self._complain(inst, f"its result is a {self._type_name(ir.type[inst])}")
+
+    def _check_sys(self, inst: int) -> None:
+        ir = self.ir
+        if not 0 <= ir.a[inst] < len(ir.checked.hosts):
+            self._complain(inst, f"there is no host function {ir.a[inst]}")
+            return
+        host = ir.checked.hosts[ir.a[inst]]
+        values = ir.list_at(ir.b[inst])
+        if len(values) != len(host.parameters):
+            self._complain(inst, f"{len(values)} arguments for {len(host.parameters)} parameters")
+            return
+        for index in range(len(values)):
+            self._check_value(inst, values[index], _ANY)
+            want = host.parameters[index][1]
+            if not want.generic and ir.checked.types.type(ir.type[values[index]]) != want:
+                self._complain(inst, f"argument {values[index]} is a {self._type_name(ir.type[values[index]])}")
+        result = ir.checked.types.type(ir.type[inst] or VOID)
+        if not host.result.generic and result != host.result:
+            self._complain(inst, f"its result is a {self._type_name(ir.type[inst])}")
+
+    def _check_result(self, inst: int) -> None:
+        ir = self.ir
+        result: int = ir.function_result[ir.block_function[self._block]]
+        if result > VOID:
+            self._check_value(inst, ir.a[inst], result)
+        elif ir.a[inst]:
+            self._complain(inst, "a value where none is due")
+        if ir.type[inst]:
+            self._complain(inst, f"its result is a {self._type_name(ir.type[inst])}")
+
+    def _check_cases(self, inst: int) -> None:
+        ir = self.ir
+        if ir.type[ir.a[inst]] not in (INT, STR):
+            self._complain(inst, f"its subject is a {self._type_name(ir.type[ir.a[inst]])}")
+        if ir.op[inst] == LOOKUP and ir.type[inst] not in (INT, BOOL, DOUBLE, STR):
+            self._complain(inst, f"no constants have the type {self._type_name(ir.type[inst])}")
+        words = ir.list_at(ir.b[inst])
+        keys = set()
+        for index in range(1, len(words), 2):
+            keys.add(words[index])
+        if 2 * len(keys) + 1 != len(words):
+            self._complain(inst, "a key stands there twice")
+
+    def _check_imm(self, inst: int, kind: int) -> None:
+        ir = self.ir
+        imm: int = ir.imm[inst]
+        if (
+            (kind == NO_IMM and imm)
+            or (kind == IMM and not MIN_IMM <= imm <= MAX_IMM)
+            or (kind == BITS and ir.type[inst] == BOOL and imm not in (0, 1))
+            or (kind == SYMBOL and not 0 <= imm < len(ir.checked.ast.symbols))
+            or (kind in (OFFSET, SIZE) and (imm < 0 or imm % WORD_SIZE))
+        ):
+            self._complain(inst, f"imm cannot be {imm}")
+
+    # Dominance.
+
+    def _check_dominance(self) -> None:
+        ir = self.ir
+        pool = ir.pool.data
+        dominators = Dominators(ir, self.scratch)
+        try:
+            for block in range(1, ir.block_count):
+                inst: int = ir.block_first[block] if ir.block_function[block] else 0
+                if inst and not dominators.reachable(block):
+                    continue
+                self._block = block
+                while inst:
+                    flags = OPERANDS[ir.op[inst]]
+                    if flags & A_VALUE and ir.a[inst]:
+                        self._check_dominates(inst, ir.a[inst], dominators)
+                    if flags & B_VALUE:
+                        self._check_dominates(inst, ir.b[inst], dominators)
+                    elif flags & B_VALUES:
+                        for value in ir.list_at(ir.b[inst]):
+                            self._check_dominates(inst, value, dominators)
+                    for index in range(edge_count(ir, inst)):
+                        edge = edge_at(ir, inst, index)
+                        for cell in range(edge + 2, edge + 1 + pool[edge]):
+                            self._check_dominates(inst, pool[cell], dominators)
+                    inst = ir.next[inst]
+        finally:
+            dominators.close()
+
+    def _check_dominates(self, inst: int, value: int, dominators: Dominators) -> None:
+        where = self._where.data
+        if not 0 < value < self.ir.value_count or not where[value]:
+            return
+        if where[value] == self._block:
+            sound = self._places.data[value] < self._places.data[inst]
+        else:
+            sound = dominators.reachable(where[value]) and dominators.dominates(where[value], self._block)
+        if not sound:
+            self._complain(inst, f"operand {value} does not dominate it")

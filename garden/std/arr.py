@@ -1,0 +1,66 @@
+"""arr: arrays. They work on words, so reading a member costs the same however long the array is."""
+
+from __future__ import annotations
+
+from array import array
+from typing import Final
+
+from allocators import Allocator
+from garden.errors import Trap
+from garden.semantics import double_of, word_of, wrap
+from garden.types.host import HostFunction, Package, declare
+from garden.types.types import Array, Double, Int, Slot
+from garden.vm.runtime import Runtime
+
+_T: Final = Slot("T")
+#: Members that are written or added up at once.
+_STEP: Final = 1 << 12
+
+
+@declare("arr", "len", ("array", Array(_T)), result=Int, pure=True, words=True)
+def length(machine: Runtime[Allocator], function: HostFunction, array: int) -> int:
+    """How many members the array has."""
+    return machine.heap.load(array)
+
+
+@declare("arr", "get", ("array", Array(_T)), ("index", Int), result=_T, words=True)
+def get(machine: Runtime[Allocator], function: HostFunction, array: int, index: int) -> int:
+    """The member at an index, counted from 0. Traps where there is none."""
+    count = machine.heap.load(array)
+    if not 0 <= index < count:
+        raise Trap("T0005", f"arr.get: index {index} is outside an array of {count} members")
+    member = function.result
+    address = array + 8 + index * member.size
+    return address if member.name == "Record" else machine.heap.load(address)
+
+
+@declare("arr", "range", ("start", Int), ("end", Int), result=Array(Int), words=True)
+def range_(machine: Runtime[Allocator], function: HostFunction, start: int, end: int) -> int:
+    """The numbers from `start` up to `end`, `end` not included; none where it is not above `start`."""
+    count = max(end - start, 0)
+    address = machine.heap.alloc(8 + 8 * count)
+    machine.heap.store(address, count)
+    members = machine.heap.words(address + 8, count)
+    for done in range(0, count, _STEP):
+        until = min(done + _STEP, count)
+        members[done:until] = memoryview(array("q", range(start + done, start + until)))
+    return address
+
+
+@declare("arr", "sum", ("array", Array(Int)), result=Int, pure=True, words=True)
+def sum_int(machine: Runtime[Allocator], function: HostFunction, array: int) -> int:
+    """All members added up; wraps as `+` does."""
+    return wrap(sum(machine.heap.words(array + 8, machine.heap.load(array))))
+
+
+@declare("arr", "sum", ("array", Array(Double)), result=Double, pure=True, words=True)
+def sum_double(machine: Runtime[Allocator], function: HostFunction, array: int) -> int:
+    """All members added up, from the first to the last."""
+    total = 0.0
+    # Not `sum`: newer Pythons compensate there for rounding, garden's `+` does not.
+    for word in machine.heap.words(array + 8, machine.heap.load(array)):
+        total += double_of(word)
+    return word_of(total)
+
+
+ARR: Final = Package("arr", "Arrays.", [length, get, range_, sum_int, sum_double])

@@ -1,0 +1,119 @@
+"""math: numbers. Double functions follow IEEE 754, and where they compare, a NaN loses against any number."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from garden.errors import Trap
+from garden.semantics import wrap
+from garden.types.host import Package, declare
+from garden.types.types import Double, Int
+
+
+@declare("math", "abs", ("n", Int), result=Int, pure=True)
+def abs_int(n: int) -> int:
+    """The number without its sign. The smallest Int has no counterpart, and stays."""
+    return wrap(abs(n))
+
+
+@declare("math", "abs", ("x", Double), result=Double, pure=True)
+def abs_double(x: float) -> float:
+    """The number without its sign."""
+    return math.fabs(x)
+
+
+@declare("math", "round", ("n", Int), result=Int, pure=True)
+def round_int(n: int) -> int:
+    """The number itself."""
+    return n
+
+
+@declare("math", "round", ("x", Double), result=Double, pure=True)
+def round_double(x: float) -> float:
+    """The nearest whole number, halves away from zero."""
+    if not math.isfinite(x):
+        return x
+    # `x + 0.5` would round 0.49999999999999994 up; the difference here is exact.
+    whole = float(math.trunc(x))
+    if abs(x - whole) >= 0.5:
+        whole += math.copysign(1.0, x)
+    return math.copysign(whole, x)
+
+
+@declare("math", "min", ("a", Int), ("b", Int), result=Int, pure=True)
+def min_int(a: int, b: int) -> int:
+    """The smaller number."""
+    return min(a, b)
+
+
+@declare("math", "min", ("a", Double), ("b", Double), result=Double, pure=True)
+def min_double(a: float, b: float) -> float:
+    """The smaller number; -0.0 is smaller than 0.0, and a NaN only comes out of two."""
+    if a != a:
+        return b
+    if a == b:
+        return a if math.copysign(1.0, a) < 0.0 else b
+    return b if b < a else a
+
+
+@declare("math", "max", ("a", Int), ("b", Int), result=Int, pure=True)
+def max_int(a: int, b: int) -> int:
+    """The larger number."""
+    return max(a, b)
+
+
+@declare("math", "max", ("a", Double), ("b", Double), result=Double, pure=True)
+def max_double(a: float, b: float) -> float:
+    """The larger number; 0.0 is larger than -0.0, and a NaN only comes out of two."""
+    if a != a:
+        return b
+    if a == b:
+        return b if math.copysign(1.0, a) < 0.0 else a
+    return b if b > a else a
+
+
+@declare("math", "clamp", ("n", Int), ("lo", Int), ("hi", Int), result=Int, pure=True)
+def clamp_int(n: int, lo: int, hi: int) -> int:
+    """The number of `lo` to `hi`, both included, that is nearest to `n`. Traps where `lo` is above `hi`."""
+    if lo > hi:
+        raise Trap("T0006", f"math.clamp: the lower bound {lo} is above the upper bound {hi}")
+    return min(max(n, lo), hi)
+
+
+@declare("math", "clamp", ("x", Double), ("lo", Double), ("hi", Double), result=Double, pure=True)
+def clamp_double(x: float, lo: float, hi: float) -> float:
+    """The number of `lo` to `hi`, both included, that is nearest to `x`; a NaN stays.
+
+    Traps where `lo` is above `hi`, or one of them a NaN.
+    """
+    if not lo <= hi:
+        raise Trap("T0006", f"math.clamp: no numbers are between {lo!r} and {hi!r}")
+    if x < lo:
+        return lo
+    return hi if x > hi else x
+
+
+@declare("math", "sqrt", ("x", Double), result=Double, pure=True)
+def sqrt(x: float) -> float:
+    """The square root; a NaN for numbers below zero."""
+    return math.nan if x < 0.0 else math.sqrt(x)
+
+
+MATH: Final = Package(
+    "math",
+    "Numbers.",
+    [
+        abs_int,
+        abs_double,
+        round_int,
+        round_double,
+        min_int,
+        min_double,
+        max_int,
+        max_double,
+        clamp_int,
+        clamp_double,
+        sqrt,
+    ],
+)

@@ -1,0 +1,66 @@
+"""opt: values that may be missing.
+
+These work on words: an option is 0, or the address of its value. A record is its own address, so `some` of a record
+costs nothing; every other value gets a cell of a word.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from allocators import Allocator
+from garden.errors import Trap
+from garden.types.host import HostFunction, Package, declare
+from garden.types.types import Bool, Option, Slot, Type
+from garden.vm.runtime import Runtime
+
+_T: Final = Slot("T")
+
+
+@declare("opt", "some", ("value", _T), result=Option(_T), words=True)
+def some(machine: Runtime[Allocator], function: HostFunction, value: int) -> int:
+    """An option that has the value."""
+    if function.parameters[0][1].name == "Record":
+        return value
+    cell = machine.heap.alloc(8)
+    machine.heap.store(cell, value)
+    return cell
+
+
+@declare("opt", "none", ("like", _T), result=Option(_T), pure=True, words=True)
+def none(machine: Runtime[Allocator], function: HostFunction, like: int) -> int:
+    """An option without a value, for values of the type of `like`."""
+    return 0
+
+
+@declare("opt", "is_some", ("option", Option(_T)), result=Bool, pure=True, words=True)
+def is_some(machine: Runtime[Allocator], function: HostFunction, option: int) -> int:
+    """Whether the option has a value."""
+    return 0 if option == 0 else 1
+
+
+@declare("opt", "is_none", ("option", Option(_T)), result=Bool, pure=True, words=True)
+def is_none(machine: Runtime[Allocator], function: HostFunction, option: int) -> int:
+    """Whether the option has no value."""
+    return 1 if option == 0 else 0
+
+
+@declare("opt", "unwrap", ("option", Option(_T)), result=_T, words=True)
+def unwrap(machine: Runtime[Allocator], function: HostFunction, option: int) -> int:
+    """The value of the option. Traps where it has none."""
+    if option == 0:
+        raise Trap("T0006", "opt.unwrap: the option has no value")
+    return _value(machine, function.result, option)
+
+
+@declare("opt", "or", ("option", Option(_T)), ("otherwise", _T), result=_T, pure=True, words=True)
+def or_(machine: Runtime[Allocator], function: HostFunction, option: int, otherwise: int) -> int:
+    """The value of the option, or `otherwise` where it has none."""
+    return otherwise if option == 0 else _value(machine, function.result, option)
+
+
+def _value(machine: Runtime[Allocator], type: Type, option: int) -> int:
+    return option if type.name == "Record" else machine.heap.load(option)
+
+
+OPT: Final = Package("opt", "Values that may be missing.", [some, none, is_some, is_none, unwrap, or_])

@@ -1,0 +1,22 @@
+"""testing: programs that check themselves."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from allocators import Allocator
+from garden.errors import Trap
+from garden.types.host import HostFunction, Package, declare
+from garden.types.types import Bool
+from garden.vm.runtime import Runtime
+
+
+@declare("testing", "assert", ("truth", Bool), words=True)
+def assert_(machine: Runtime[Allocator], function: HostFunction, truth: int) -> int:
+    """Traps unless it is given `true`."""
+    if not truth:
+        raise Trap("T0004", "assertion failed")
+    return 0
+
+
+TESTING: Final = Package("testing", "Programs that check themselves.", [assert_])

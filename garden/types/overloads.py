@@ -1,0 +1,262 @@
+"""Overloads: the host functions that a program can call, by package and name.
+
+A *candidate* is one function of that package and name, a row of a table; candidates of the same name form a list in
+the order of their declaration. A program declares candidates by `extern`; those of an imported package are added when
+the first call asks for their name, so importing a large package costs nothing.
+
+Generic functions have *slots* among their types. Binding walks a parameter type and an argument type in lockstep and
+notes what each slot stands for; substitution then makes the result type. Both keep their own stacks.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import Final, Generic, TypeVar
+
+from allocators import Allocator
+from allocators._mypyc import mypyc_attr
+from allocators.collections import Interner, Table, Vec
+from garden.types.host import HostFunction, Package
+from garden.types.program import CheckedProgram
+from garden.types.types import POISON, VOID, TypeTable
+
+S = TypeVar("S", bound=Allocator, covariant=True)
+
+# What a package name means. From FIRST_IMPORT on: that plus an index into the imported packages.
+UNKNOWN: Final = 0
+SILENT: Final = 1  # it was reported already that it means nothing
+DECLARED: Final = 2  # only `extern` knows it
+FIRST_IMPORT: Final = 3
+
+# How far the candidates of a name are known.
+_PARTIAL: Final = 0  # those of the imported package may be missing
+_COMPLETE: Final = 1
+_REPORTED: Final = 2  # there are none, and that was reported
+
+# What `bind` returns, beside the id of a slot that would stand for two types.
+FITS: Final = 0
+DIFFERS: Final = -1
+
+
+@mypyc_attr(native_class=True)
+class Overloads(Generic[S]):
+    """Host functions by the symbols of their package's name and their own."""
+
+    __slots__ = (
+        "_candidates",
+        "_functions",
+        "_heads",
+        "_hosts",
+        "_imported",
+        "_lists",
+        "_packages",
+        "_program",
+        "_sets",
+    )
+
+    def __init__(self, program: CheckedProgram[Allocator], scratch: S) -> None:
+        self._program: Final = program
+        self._imported: list[Package] = []
+        #: The function of each candidate.
+        self._functions: list[HostFunction] = []
+        #: For each symbol what it means as a package name.
+        self._packages: Vec[S] = Vec(scratch, "I")
+        #: Ids of (package symbol, function symbol), and a row (first, last candidate, state) for each.
+        self._sets: Interner[S] = Interner(scratch)
+        self._heads: Table[S] = Table(scratch, "IIB")
+        #: Parameter list in `_lists`, result type, next candidate of the set, whether it is generic.
+        self._candidates: Table[S] = Table(scratch, "IIIB")
+        self._lists: Vec[S] = Vec(scratch, "I")
+        #: Indices in the program's `hosts` of (candidate), or of (candidate, argument types) where it is generic.
+        self._hosts: Interner[S] = Interner(scratch)
+
+    def reserve(self, symbols: int) -> None:
+        """Make room for so many symbols."""
+        self._packages.fill(UNKNOWN, symbols)
+        self._candidates.append(0, 0, 0, 0)
+
+    # Packages.
+
+    def meaning(self, package: int) -> int:
+        """What a symbol means as a package name: `UNKNOWN`, `SILENT`, `DECLARED`, or `FIRST_IMPORT` and up."""
+        meaning: int = self._packages.data[package]
+        return meaning
+
+    def silence(self, package: int) -> None:
+        """Note that a package name means nothing, and that this was reported."""
+        if self._packages.data[package] == UNKNOWN:
+            self._packages.data[package] = SILENT
+
+    def imported(self, package: int) -> Package:
+        """The package behind a name whose meaning is an import."""
+        return self._imported[self._packages.data[package] - FIRST_IMPORT]
+
+    def import_package(self, symbol: int, package: Package) -> None:
+        """Let `symbol` mean a package, beside what `extern` declares under that name."""
+        self._packages.data[symbol] = FIRST_IMPORT + len(self._imported)
+        self._imported.append(package)
+
+    def declare_package(self, symbol: int) -> None:
+        """Note that `extern` knows a package name."""
+        if self._packages.data[symbol] < DECLARED:
+            self._packages.data[symbol] = DECLARED
+
+    # Candidates. Row 0 means none; row r is described by function r - 1.
+
+    def first(self, package: int, name: int) -> int:
+        """The first candidate of a name, 0 where there is none. `package` must be declared or imported."""
+        head = self._head(package, name)
+        firsts, _, states = self._heads.columns
+        if states[head] == _PARTIAL:
+            states[head] = _COMPLETE
+            if self._packages.data[package] >= FIRST_IMPORT:
+                text = self._program.ast.symbols.lookup(name).decode()
+                for function in self.imported(package).functions:
+                    if function.name == text:
+                        self.add(package, name, function)
+                firsts = self._heads.columns[0]
+        first: int = firsts[head]
+        return first
+
+    def may_report(self, package: int, name: int) -> bool:
+        """Whether this is the first time that a name without candidates is to be reported."""
+        head = self._head(package, name)
+        states = self._heads.columns[2]
+        if states[head] == _REPORTED:
+            return False
+        states[head] = _REPORTED
+        return True
+
+    def _head(self, package: int, name: int) -> int:
+        head = self._sets.intern(array("I", [package, name]).tobytes())
+        if head == len(self._heads):
+            self._heads.append(0, 0, _PARTIAL)
+        return head
+
+    def add(self, package: int, name: int, function: HostFunction) -> bool:
+        """Add a candidate, unless there is one with the same parameter types already: returns whether it was added."""
+        types = self._program.types
+        parameters = array("I", [types.intern(type) for _, type in function.parameters])
+        head = self._head(package, name)
+        candidate: int = self._heads.columns[0][head]
+        while candidate:
+            if self.parameters(candidate) == memoryview(parameters):
+                return False
+            candidate = self.next(candidate)
+        index = len(self._lists)
+        self._lists.append(len(parameters))
+        self._lists.extend(parameters)
+        candidate = self._candidates.append(index, types.intern(function.result), 0, int(function.generic))
+        self._functions.append(function)
+        firsts, lasts, _ = self._heads.columns
+        last: int = lasts[head]
+        if last:
+            self._candidates.columns[2][last] = candidate
+        else:
+            firsts[head] = candidate
+        lasts[head] = candidate
+        return True
+
+    def next(self, candidate: int) -> int:
+        """The next candidate of the same name, or 0."""
+        following: int = self._candidates.columns[2][candidate]
+        return following
+
+    def parameters(self, candidate: int) -> memoryview:
+        """The parameter types of a candidate; stale once one is added."""
+        start: int = self._candidates.columns[0][candidate]
+        data = self._lists.data
+        return data[start + 1 : start + 1 + data[start]]
+
+    def result(self, candidate: int) -> int:
+        """The result type of a candidate."""
+        result: int = self._candidates.columns[1][candidate]
+        return result
+
+    def function(self, candidate: int) -> HostFunction:
+        """What describes a candidate."""
+        return self._functions[candidate - 1]
+
+    def generic(self, candidate: int) -> bool:
+        """Whether a candidate has slots among its types."""
+        return bool(self._candidates.columns[3][candidate])
+
+    def use(self, candidate: int, given: memoryview, result: int) -> int:
+        """The index among the program's hosts of a candidate that is called with arguments of these types."""
+        generic = self.generic(candidate)
+        key = array("I", [candidate, *given] if generic else [candidate])
+        index = self._hosts.intern(key.tobytes())
+        hosts = self._program.hosts
+        if index == len(hosts):
+            function = self.function(candidate)
+            if generic:
+                types = self._program.types
+                function = function.with_types([types.type(type) for type in given], types.type(result))
+            hosts.append(function)
+        return index
+
+    def close(self) -> None:
+        self._hosts.close()
+        self._lists.close()
+        self._candidates.close()
+        self._heads.close()
+        self._sets.close()
+        self._packages.close()
+
+
+def bind(types: TypeTable[Allocator], parameter: int, argument: int, slots: dict[int, int]) -> int:
+    """Note in `slots` what the slots of a parameter type stand for, so that it takes an argument of this type.
+
+    Returns `FITS`, `DIFFERS`, or the id of a slot that stands for another type already. Poison fits everything.
+    """
+    seen: set[tuple[int, int]] = set()
+    pending = [(parameter, argument)]
+    while pending:
+        pair = pending.pop()
+        want, got = pair
+        if want == got or POISON in pair or pair in seen:
+            continue
+        wanted = types.type(want)
+        given = types.type(got)
+        if not wanted.generic:
+            return DIFFERS
+        if wanted.name == "Slot":
+            if got == VOID:
+                return DIFFERS
+            if slots.setdefault(want, got) != got:
+                return want
+            continue
+        if wanted.name != given.name or wanted.labels != given.labels:
+            return DIFFERS
+        seen.add(pair)
+        # The leftmost member first, so that it is the later one that conflicts.
+        inside = list(zip(types.members(want), types.members(got), strict=True))
+        inside.reverse()
+        pending.extend(inside)
+    return FITS
+
+
+def substitute(types: TypeTable[Allocator], generic: int, slots: dict[int, int]) -> int:
+    """The type that a generic type becomes; poison where a slot stands for nothing."""
+    done = dict(slots)
+    pending = [generic]
+    while pending:
+        top = pending[-1]
+        if top in done or not types.type(top).generic:
+            done.setdefault(top, top)
+            pending.pop()
+            continue
+        members: list[int] = list(types.members(top))
+        if not members:
+            return POISON
+        missing = [member for member in members if member not in done]
+        if missing:
+            pending.extend(missing)
+            continue
+        inside = [done[member] for member in members]
+        if POISON in inside:
+            return POISON
+        type = types.type(top)
+        done[top] = types.compound(type.name, inside, type.labels)
+        pending.pop()
+    return done[generic]

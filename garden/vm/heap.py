@@ -1,0 +1,441 @@
+"""Heap: the memory of one running program, in chunks from an allocator.
+
+Layout. Records, arrays and option cells are bumped up through the current chunk, a word at least; chunks start at
+64 KiB and double to 16 MiB, and what is larger than the next chunk gets one of its own. A record is its fields one
+after the other, nested records inline. An array is a word of length, then its members. An option is 0, or the address
+of its value laid out as a member would be. A Str is a word of length (low 32 bits) and hash (high 32 bits), then its
+UTF-8 bytes, padded with zeros to a word.
+
+Every Str is interned: an open-addressing table of a power of two slots, at most half full and probed linearly, holds
+the address and the first word of each, the constant strings of the program first. So equal strings are equal words.
+
+A foreign object of the host is a number, counted from 1; the heap keeps the object alive.
+
+Addresses are real. Reads and writes find the chunk behind an address, and trap where there is none, so that wrong code
+cannot reach anything but the program's own memory.
+
+Costs: an allocation is a comparison and an addition. A Str costs its hash, one comparison most often, and 32 to 64
+bytes of table beside its bytes. Finding a chunk is a comparison for the one used last, a binary search for others.
+
+Nothing is freed before `reset`: a program that makes garbage for ever ends with a trap at the limit.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import Final, Generic, TypeVar
+
+from allocators import Allocator, Block, Layout, LayoutError
+from allocators._mypyc import i64, mypyc_attr
+from allocators.collections import Vec
+from allocators.collections.storage import release_view
+from garden.bytecode.strings import hash_bytes
+from garden.errors import Trap
+
+A = TypeVar("A", bound=Allocator, covariant=True)
+
+#: Bytes that a program may use where nobody says otherwise.
+DEFAULT_LIMIT: Final = 1 << 30
+#: The longest Str, in bytes. Host functions that make longer ones would exhaust the machine before the heap sees them.
+MAX_STR_BYTES: Final = (1 << 28) - 1
+
+_FIRST_CHUNK: Final = 1 << 16
+_LAST_CHUNK: Final = 1 << 24
+_FIRST_SLOTS: Final = 64
+#: Where the bump starts while there is no chunk: zero bytes need no memory, but an address that is not 0.
+_NOWHERE: Final = 16
+
+
+@mypyc_attr(native_class=True)
+class _Chunk:
+    """Memory that a program may look at: `words` and `bytes` are its views. Constant strings have no block."""
+
+    __slots__ = ("address", "block", "bytes", "end", "words")
+
+    def __init__(self, address: int, view: memoryview, block: Block | None) -> None:
+        self.address: Final = address
+        self.end: Final = address + view.nbytes
+        self.bytes: Final = view
+        self.words: Final[memoryview] = view.cast("q")
+        self.block: Final = block
+
+    def release(self) -> None:
+        """Let go of the memory, so that it can be given back."""
+        if self.end:
+            release_view(self.words)
+            release_view(self.bytes)
+
+
+_NOTHING: Final = _Chunk(0, memoryview(b""), None)
+
+
+@mypyc_attr(native_class=True)
+class Heap(Generic[A]):
+    """Words, strings and foreign objects of a program whose constant strings are `strings` (see `Code.strings`).
+
+    `limit` is in bytes, chunks and string table together. Where it, or the allocator, is exhausted, `Trap` T0003.
+    `cursor` and `end` are the free rest of the current chunk: whoever bumps `cursor` up himself, no further than
+    `end`, allocates. `allocations` counts those that `alloc` has made since the last reset.
+    """
+
+    __slots__ = (
+        "_chunks",
+        "_constants",
+        "_current",
+        "_foreign",
+        "_handles",
+        "_mask",
+        "_next_size",
+        "_recent",
+        "_retired",
+        "_starts",
+        "_strings",
+        "_table",
+        "_taken",
+        "allocations",
+        "allocator",
+        "cursor",
+        "end",
+        "limit",
+    )
+
+    def __init__(self, allocator: A, strings: Vec[Allocator] | None = None, *, limit: int = DEFAULT_LIMIT) -> None:
+        self.allocator: Final[A] = allocator
+        self.limit: Final = limit
+        self.cursor: i64 = _NOWHERE
+        self.end: i64 = _NOWHERE
+        self.allocations: i64 = 0
+        self._constants = _NOTHING if strings is None else _constant_chunk(strings)
+        self._current = _NOTHING
+        self._recent = _NOTHING
+        # Chunks by address; the constant strings are one of them.
+        self._chunks = [self._constants]
+        self._starts: list[int] = [self._constants.address]
+        self._next_size: int = _FIRST_CHUNK
+        # Bytes of live objects outside the current chunk, and bytes that the chunks take.
+        self._retired: int = 0
+        self._taken: int = 0
+        self._table: Vec[A] = Vec(allocator, "q")
+        self._mask: i64 = -1
+        self._strings: i64 = 0
+        self._foreign: list[object] = []
+        self._handles: dict[int, int] = {}
+        try:
+            self._intern_constants()
+        except BaseException:
+            self.close()
+            raise
+
+    # Statistics.
+
+    @property
+    def used(self) -> int:
+        """Bytes of everything that the program has allocated since the last reset."""
+        if self._current.block is None:
+            return self._retired
+        return self._retired + self.cursor - self._current.address
+
+    @property
+    def taken(self) -> int:
+        """Bytes that the heap has taken from its allocator."""
+        return self._taken + 8 * len(self._table)
+
+    # Words.
+
+    def alloc(self, size: int) -> int:
+        """The address of `size` fresh bytes, rounded up to whole words; their contents are undefined."""
+        cursor: int = self.cursor
+        end: int = self.end
+        size = (size + 7) & -8
+        if not 0 <= size <= end - cursor:
+            return self._alloc_slow(size)
+        self.cursor = cursor + size
+        self.allocations += 1
+        return cursor
+
+    def _alloc_slow(self, size: int) -> int:
+        if size > self._next_size or size < 0:
+            chunk = self._take(size)
+            self._retired += size
+        else:
+            # The last chunk below the limit may be smaller than its turn.
+            chunk = self._take(max(size, min(self._next_size, (self.limit - self.taken) & -8)))
+            self._retired = self.used
+            self._current = chunk
+            self.cursor = chunk.address + size
+            self.end = chunk.end
+            self._next_size = min(2 * self._next_size, _LAST_CHUNK)
+        self.allocations += 1
+        return chunk.address
+
+    def _take(self, size: int) -> _Chunk:
+        """A new chunk of exactly `size` bytes."""
+        self._check_limit(size)
+        try:
+            block = self.allocator.allocate(Layout(size, 8))
+        except (MemoryError, LayoutError) as error:
+            raise Trap("T0003", f"the allocator of the program is exhausted: {error}") from error
+        chunk = _Chunk(block.address, block.view[:size], block)
+        index = bisect_right(self._starts, chunk.address)
+        self._starts.insert(index, chunk.address)
+        self._chunks.insert(index, chunk)
+        self._taken += size
+        return chunk
+
+    def _check_limit(self, size: int) -> None:
+        if not 0 <= size <= self.limit - self.taken:
+            raise Trap("T0003", f"{size} bytes more exceed the program's limit of {self.limit}")
+
+    def load(self, address: int) -> int:
+        """The word at an address; `Trap` T0005 where the program has no memory."""
+        chunk = self._recent
+        if not chunk.address <= address < chunk.end:
+            chunk = self._find(address)
+        offset = address - chunk.address
+        if offset & 7:
+            raise _bad_address(address)
+        word: int = chunk.words[offset >> 3]
+        return word
+
+    def store(self, address: int, word: int) -> None:
+        """Overwrite the word at an address; `Trap` T0005 where the program has no memory that it may write."""
+        chunk = self._recent
+        if not chunk.address <= address < chunk.end:
+            chunk = self._find(address)
+        offset = address - chunk.address
+        if offset & 7 or chunk.block is None:
+            raise _bad_address(address)
+        chunk.words[offset >> 3] = word
+
+    def words(self, address: int, count: int) -> memoryview:
+        """The `count` words from an address on, without a copy, format 'q'; of no use after a reset."""
+        if count == 0:
+            return self._constants.words[:0]
+        chunk = self._find(address)
+        offset = address - chunk.address
+        if offset & 7 or not 0 < count <= (chunk.end - address) >> 3:
+            raise _bad_address(address)
+        return chunk.words[offset >> 3 : (offset >> 3) + count]
+
+    def _find(self, address: int) -> _Chunk:
+        """The chunk that an address lies in."""
+        index = bisect_right(self._starts, address) - 1
+        if index >= 0:
+            chunk = self._chunks[index]
+            if address < chunk.end:
+                self._recent = chunk
+                return chunk
+        raise _bad_address(address)
+
+    # Strings.
+
+    def intern(self, text: bytes) -> int:
+        """The word of a Str with these bytes, which must be UTF-8."""
+        length = len(text)
+        if length > MAX_STR_BYTES:
+            raise Trap("T0003", f"a Str has at most {MAX_STR_BYTES} bytes, not {length}")
+        hashed = hash_bytes(text)
+        header = length | hashed << 32
+        if header >= 1 << 63:
+            header -= 1 << 64
+        slot = self._slot(header, text)
+        if slot >= 0:
+            found: int = self._table.data[slot]
+            if found:
+                return found
+        if 2 * (self._strings + 1) > self._mask + 1:
+            try:
+                self._rehash(2 * (self._mask + 1))
+            except MemoryError as error:
+                raise Trap("T0003", f"no memory for another Str: {error}") from error
+            slot = self._slot(header, text)
+        padded = (length + 7) & -8
+        address = self.alloc(8 + padded)
+        chunk = self._find(address)
+        start = address - chunk.address
+        # The last word first: the text then overwrites all of it but the padding.
+        chunk.words[(start + padded) >> 3] = 0
+        chunk.words[start >> 3] = header
+        chunk.bytes[start + 8 : start + 8 + length] = text
+        table = self._table.data
+        table[slot] = address
+        table[slot + 1] = header
+        self._strings += 1
+        return address
+
+    def _slot(self, header: int, text: bytes) -> int:
+        """Where in the table a Str stands or would stand; -1 while there is no table."""
+        mask: int = self._mask
+        if mask < 0:
+            return -1
+        table = self._table.data
+        slot = header >> 32 & mask
+        while True:
+            found: int = table[2 * slot]
+            if found == 0 or (table[2 * slot + 1] == header and self.str_bytes(found) == text):
+                return 2 * slot
+            slot = (slot + 1) & mask
+
+    def _rehash(self, slots: int) -> None:
+        """Move all strings to a new table. On `MemoryError` nothing has changed."""
+        slots = max(slots, _FIRST_SLOTS)
+        self._check_limit(16 * slots)
+        old = self._table
+        new: Vec[A] = Vec(self.allocator, "q")
+        try:
+            new.fill(0, 2 * slots)
+            source = old.data
+            target = new.data
+            for index in range(0, len(old), 2):
+                address: int = source[index]
+                if address:
+                    _place(target, slots - 1, address, source[index + 1])
+        except BaseException:
+            new.close()
+            raise
+        self._table = new
+        self._mask = slots - 1
+        old.close()
+
+    def _intern_constants(self) -> None:
+        """Make the constant strings the only ones. On `MemoryError` nothing has changed."""
+        words = self._constants.words
+        count = 0
+        index = 0
+        while index < len(words):
+            index += _str_words(words[index])
+            count += 1
+        if count == self._strings:
+            return
+        slots = _FIRST_SLOTS
+        while slots < 2 * count:
+            slots *= 2
+        table: Vec[A] = Vec(self.allocator, "q")
+        try:
+            table.fill(0, 2 * slots)
+            index = 0
+            while index < len(words):
+                header: int = words[index]
+                _place(table.data, slots - 1, self._constants.address + 8 * index, header)
+                index += _str_words(header)
+        except BaseException:
+            table.close()
+            raise
+        self._table.close()
+        self._table = table
+        self._mask = slots - 1
+        self._strings = count
+
+    def str_length(self, address: int) -> int:
+        """Bytes of a Str."""
+        return self.load(address) & 0xFFFFFFFF
+
+    def str_bytes(self, address: int, start: int = 0, end: int = -1) -> bytes:
+        """A copy of the bytes of a Str from `start` up to `end`, -1 being its end."""
+        chunk = self._recent
+        if not chunk.address <= address < chunk.end:
+            chunk = self._find(address)
+        length = self.load(address) & 0xFFFFFFFF
+        if end < 0:
+            end = length
+        if not 0 <= start <= end <= length or length > chunk.end - address - 8:
+            raise _bad_address(address)
+        offset = address - chunk.address + 8
+        return bytes(chunk.bytes[offset + start : offset + end])
+
+    def str_text(self, address: int) -> str:
+        """A Str as Python has it."""
+        return self.str_bytes(address).decode()
+
+    # Foreign objects.
+
+    def foreign_word(self, value: object) -> int:
+        """The word of a host object; the same object has the same word."""
+        handle = self._handles.get(id(value))
+        if handle is None:
+            self._foreign.append(value)
+            handle = len(self._foreign)
+            self._handles[id(value)] = handle
+        return handle
+
+    def foreign_object(self, word: int) -> object:
+        """The host object of a word."""
+        if not 1 <= word <= len(self._foreign):
+            raise Trap("T0005", f"no foreign object has the number {word}")
+        return self._foreign[word - 1]
+
+    # The end of a run.
+
+    def reset(self) -> None:
+        """Drop everything but the constant strings; the current chunk is kept for the next run."""
+        kept = self._current
+        self._drop_chunks(kept)
+        self._retired = 0
+        self.allocations = 0
+        if kept.block is not None:
+            self.cursor = kept.address
+            self.end = kept.end
+            self._next_size = max(_FIRST_CHUNK, kept.end - kept.address)
+        self._foreign.clear()
+        self._handles.clear()
+        try:
+            self._intern_constants()
+        except MemoryError as error:
+            raise Trap("T0003", f"no memory for the constant strings: {error}") from error
+
+    def _drop_chunks(self, kept: _Chunk) -> None:
+        """Give all chunks back but the constant strings and one more."""
+        self._recent = self._constants
+        for index in range(len(self._chunks) - 1, -1, -1):
+            chunk = self._chunks[index]
+            block = chunk.block
+            if block is not None and chunk is not kept:
+                del self._chunks[index]
+                del self._starts[index]
+                size = chunk.end - chunk.address
+                self._taken -= size
+                chunk.release()
+                self.allocator.deallocate(block, Layout(size, 8))
+
+    def close(self) -> None:
+        """Give all memory back; closing twice is harmless."""
+        self._table.close()
+        self._mask = -1
+        self._strings = 0
+        self._drop_chunks(_NOTHING)
+        self._constants.release()
+        self._constants = _NOTHING
+        self._current = _NOTHING
+        self._recent = _NOTHING
+        self._chunks.clear()
+        self._starts.clear()
+        self._retired = 0
+        self.cursor = _NOWHERE
+        self.end = _NOWHERE
+        self._foreign.clear()
+        self._handles.clear()
+
+    def __repr__(self) -> str:
+        return f"<Heap of {self.used} bytes in use, limit {self.limit}>"
+
+
+def _constant_chunk(strings: Vec[Allocator]) -> _Chunk:
+    return _Chunk(strings.address, strings.view.cast("B"), None) if len(strings) else _NOTHING
+
+
+def _str_words(header: int) -> int:
+    """Words that a Str takes, its first one included."""
+    return 1 + (((header & 0xFFFFFFFF) + 7) >> 3)
+
+
+def _place(table: memoryview, mask: int, address: int, header: int) -> None:
+    """Put a Str that is in no slot yet into the first free one from its own on."""
+    slot = header >> 32 & mask
+    while table[2 * slot]:
+        slot = (slot + 1) & mask
+    table[2 * slot] = address
+    table[2 * slot + 1] = header
+
+
+def _bad_address(address: int) -> Trap:
+    return Trap("T0005", f"the program has no word at address {address:#x}")

@@ -1,0 +1,583 @@
+"""Machine: the reference engine, which executes `Code` where it lies. What it does is what every engine must do.
+
+State: 64 registers, the frames (one word each, the pc to return to) and the spill stack are three areas of allocator
+memory; the heap is a fourth. Registers are one block seen through two views, as Ints and as Doubles, so that neither
+is ever converted. Frames grow on demand up to their limit. The spill stack is a `StackAlloc`, over 256 KiB unless the
+caller brings another.
+
+A run ends with `HALT`, with a return from the outermost frame, or with an exception: a `Trap` that knows where in the
+source it happened, or whatever a host function has raised. Ctrl-C becomes a trap as well. The machine can run again
+after all of them.
+
+Code is trusted to be well formed (see `garden.bytecode.verifier`): what is not raises IndexError or ValueError, or
+traps, but reaches no memory outside the machine.
+
+Costs: some 0.3 us an instruction in interpreted Python, and a fifth of that compiled. The loop finds an opcode by
+comparisons, as a binary tree over the groups of the opcode table and in a row, frequent ones first, inside a group. An
+addition that overflows is noticed by the register it does not fit into, so the common case pays nothing for wrapping.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from types import TracebackType
+from typing import Final, Generic, Self, TypeVar
+
+from allocators import Allocator, Block, Layout
+from allocators._mypyc import i64, mypyc_attr
+from allocators.collections import Vec
+from allocators.stack import StackAlloc
+from garden.bytecode.code import Code
+from garden.bytecode.ops import (
+    ADDROF,
+    ALLOC,
+    CALL,
+    CAST_TO_BOOL,
+    CAST_TO_DOUBLE,
+    CAST_TO_INT,
+    DADD,
+    DDIV,
+    DLE,
+    DLT,
+    DMUL,
+    DNEG,
+    DROP,
+    DSUB,
+    HALT,
+    IADD,
+    IADD_IMM,
+    IDIV,
+    IDIV_IMM,
+    IEQ,
+    IEQ_IMM,
+    IGT_IMM,
+    ILE,
+    ILT,
+    ILT_IMM,
+    IMOD,
+    IMOD_IMM,
+    IMUL,
+    IMUL_IMM,
+    INE,
+    INE_IMM,
+    INEG,
+    ISUB,
+    ISUB_IMM,
+    JMP,
+    JMPDLE,
+    JMPDLT,
+    JMPDNLE,
+    JMPDNLT,
+    JMPEQ,
+    JMPEQ_IMM,
+    JMPF,
+    JMPGE_IMM,
+    JMPGT_IMM,
+    JMPLE,
+    JMPLE_IMM,
+    JMPLT,
+    JMPLT_IMM,
+    JMPNE,
+    JMPNE_IMM,
+    JMPT,
+    LOAD,
+    LOAD_CONST,
+    LOAD_IMM,
+    LOAD_SLOT,
+    LOOKUP,
+    MOV,
+    NOP,
+    POP,
+    POP2,
+    POP3,
+    PUSH,
+    PUSH2,
+    PUSH3,
+    REGISTER_ARGUMENTS,
+    REGISTERS,
+    RET,
+    STORE,
+    STORE_SLOT,
+    SWITCH,
+    SYS,
+    TABLE_COUNT,
+    TABLE_DEFAULT,
+    TABLE_FIRST,
+    TABLE_KIND,
+    TABLE_SLOTS,
+    TAIL,
+)
+from garden.errors import GardenError, Trap
+from garden.semantics import ddiv, double_to_int, idiv, imod, wrap
+from garden.vm.heap import DEFAULT_LIMIT, Heap
+from garden.vm.interrupts import poll
+from garden.vm.runtime import Runtime, write_stdout
+
+A = TypeVar("A", bound=Allocator, covariant=True)
+
+#: Bytes of the spill stack where the caller brings none.
+SPILL_BYTES: Final = 1 << 18
+#: Calls that may be active at once where nobody says otherwise.
+FRAME_LIMIT: Final = 1 << 17
+
+_FIRST_FRAMES: Final = 1 << 10
+#: Instructions between two looks for Ctrl-C.
+_POLL_INTERVAL: Final = 1 << 16
+
+
+@mypyc_attr(native_class=True)
+class Machine(Generic[A]):
+    """Runs one program, as often as one likes.
+
+    `spill` is the spill stack to use, which every run resets; `write` gets the output; `heap_limit` is in bytes,
+    `frame_limit` in active calls. With `backtrace`, a trap carries the names of the active functions.
+    """
+
+    __slots__ = (
+        "_backtrace",
+        "_depth",
+        "_frame_limit",
+        "_frames",
+        "_pc",
+        "_registers",
+        "_running",
+        "_spill",
+        "_spill_block",
+        "allocator",
+        "code",
+        "heap",
+        "runtime",
+    )
+
+    def __init__(
+        self,
+        code: Code[Allocator],
+        allocator: A,
+        *,
+        spill: StackAlloc | None = None,
+        write: Callable[[bytes], object] = write_stdout,
+        heap_limit: int = DEFAULT_LIMIT,
+        frame_limit: int = FRAME_LIMIT,
+        backtrace: bool = False,
+    ) -> None:
+        self.code: Final = code
+        self.allocator: Final[A] = allocator
+        self._backtrace: Final = backtrace
+        self._frame_limit: Final = frame_limit
+        self._running = False
+        # Where the last run has ended.
+        self._pc: i64 = 0
+        self._depth: i64 = 0
+        self._spill_block: Block | None = None
+        self._registers: Vec[A] = Vec(allocator, "q")
+        self._frames: Vec[A] = Vec(allocator, "q")
+        self.heap: Final[Heap[A]] = Heap(allocator, code.strings, limit=heap_limit)
+        self.runtime: Final[Runtime[A]] = Runtime(self.heap, code.checked.hosts, write)
+        try:
+            self._registers.fill(0, REGISTERS)
+            if spill is None:
+                self._spill_block = allocator.allocate(_SPILL_LAYOUT)
+                spill = StackAlloc(self._spill_block.view)
+            self._spill = spill
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def registers(self) -> memoryview:
+        """All registers, format 'q', as they are now."""
+        return self._registers.view
+
+    def run(self) -> int:
+        """Run the program from its start, in a fresh state, and return the word of its value (r0).
+
+        Raises `Trap`, or what a host function raises.
+        """
+        self._enter()
+        try:
+            return self._run(self.code.entry, True)
+        finally:
+            self._running = False
+
+    def call(self, function: int, words: list[int]) -> int:
+        """Run one function, by its row in `Code.functions`, on argument words, and return the word of its result.
+
+        The heap stays as it is, so that words of strings and records can be passed: `reset` first, before making
+        them, for a fresh one. TypeError where the number of words is not that of the parameters.
+        """
+        _, first, _, parameters = self.code.functions[function]
+        if len(words) != parameters:
+            raise TypeError(f"the function takes {parameters} arguments, not {len(words)}")
+        self._enter()
+        try:
+            self._reset_stacks()
+            for index in range(min(len(words), REGISTER_ARGUMENTS)):
+                self._registers.data[index] = words[index]
+            if len(words) > REGISTER_ARGUMENTS:
+                self._push_arguments(first, words)
+            return self._run(first, False)
+        finally:
+            self._running = False
+
+    def _enter(self) -> None:
+        if self._running:
+            raise GardenError("the machine is running already")
+        self._running = True
+
+    def _push_arguments(self, pc: int, words: list[int]) -> None:
+        self._pc = pc
+        try:
+            self._spill.push_all(words[: REGISTER_ARGUMENTS - 1 : -1])
+        except MemoryError as error:
+            raise self._located(_spill_overflow(error)) from error
+
+    def reset(self) -> None:
+        """Forget everything of former runs: the heap, the stacks, output that has not been written."""
+        self.runtime.discard()
+        self._reset_stacks()
+        self.heap.reset()
+
+    def _reset_stacks(self) -> None:
+        self._registers.data[:] = _ZERO_REGISTERS
+        self._depth = 0
+        self._spill.reset()
+
+    def _run(self, pc: int, fresh: bool) -> int:
+        """Execute from `pc`; whatever happens, output that was written before it comes out before it."""
+        self._pc = pc
+        try:
+            if fresh:
+                self.reset()
+            self._execute(pc)
+        except Trap as trap:
+            self.runtime.flush()
+            raise self._located(trap) from trap.__cause__
+        except KeyboardInterrupt:
+            self.runtime.flush()
+            raise self._located(Trap("T0007", "interrupted")) from None
+        except BaseException:
+            self.runtime.flush()
+            raise
+        self.runtime.flush()
+        result: int = self._registers.data[0]
+        return result
+
+    def _located(self, trap: Trap) -> Trap:
+        """The trap with what the machine knows of where it happened."""
+        if trap.offset < 0 and 0 <= self._pc < len(self.code.positions):
+            trap.offset = self.code.positions[self._pc]
+        if self._backtrace and not trap.backtrace:
+            trap.backtrace = self.backtrace()
+        return trap
+
+    def backtrace(self) -> tuple[str, ...]:
+        """Names of the functions that were active when the last run ended, the entry first."""
+        functions = self.code.functions
+        symbols = self.code.checked.ast.symbols
+        names = functions.column(0)
+        ends = functions.column(2)
+        rows = sorted(range(1, len(functions)), key=functions.column(1).__getitem__)
+        firsts = [functions.column(1)[row] for row in rows]
+        # A frame returns behind its call.
+        pcs = [pc - 1 for pc in self._frames.data[: self._depth]]
+        pcs.append(self._pc)
+        known: dict[int, str] = {}
+        trace = []
+        for pc in pcs:
+            index = bisect_right(firsts, pc) - 1
+            # What calls the entry is in no function.
+            if index >= 0 and pc < ends[rows[index]]:
+                row = rows[index]
+                name = known.get(row)
+                if name is None:
+                    name = symbols.lookup(names[row]).decode() if names[row] else "entry"
+                    known[row] = name
+                trace.append(name)
+        return tuple(trace)
+
+    def _more_frames(self, depth: int) -> memoryview:
+        """Room for another frame, and the view of all of them."""
+        limit: int = self._frame_limit
+        if depth >= limit:
+            raise Trap("T0002", f"stack overflow: {depth} calls are active")
+        self._frames.fill(0, min(max(depth, _FIRST_FRAMES), limit - depth))
+        return self._frames.data
+
+    def _execute(self, start: int) -> None:
+        """Execute from a pc to the end of the run. `_pc` and `_depth` then tell where that was."""
+        code = self.code
+        heap = self.heap
+        spill = self._spill
+        constants: memoryview[int] = code.constants.data
+        words: memoryview[int] = code.words.view
+        regs: memoryview[int] = self._registers.data
+        doubles: memoryview[float] = regs.cast("B").cast("d")
+        frames: memoryview[int] = self._frames.data
+        frame_count: i64 = len(self._frames)
+        depth: i64 = 0
+        pc: i64 = start
+        op: i64 = NOP
+        try:
+            while True:
+                for _step in range(_POLL_INTERVAL):
+                    word: i64 = words[pc]
+                    pc += 1
+                    op = word & 0xFF
+                    if op < JMP:
+                        if op < IADD_IMM:
+                            if op < IADD:
+                                if op == MOV:
+                                    regs[word >> 8 & 0xFF] = regs[word >> 16 & 0xFF]
+                                elif op == LOAD_IMM:
+                                    regs[word >> 8 & 0xFF] = word >> 32
+                                elif op == LOAD_CONST:
+                                    regs[word >> 8 & 0xFF] = constants[word >> 32]
+                                elif op == HALT:
+                                    return
+                            elif op == IADD:
+                                try:
+                                    regs[word >> 8 & 0xFF] = regs[word >> 16 & 0xFF] + regs[word >> 24 & 0xFF]
+                                except ValueError:
+                                    regs[word >> 8 & 0xFF] = wrap(regs[word >> 16 & 0xFF] + regs[word >> 24 & 0xFF])
+                            elif op == ISUB:
+                                try:
+                                    regs[word >> 8 & 0xFF] = regs[word >> 16 & 0xFF] - regs[word >> 24 & 0xFF]
+                                except ValueError:
+                                    regs[word >> 8 & 0xFF] = wrap(regs[word >> 16 & 0xFF] - regs[word >> 24 & 0xFF])
+                            elif op == IMUL:
+                                try:
+                                    regs[word >> 8 & 0xFF] = regs[word >> 16 & 0xFF] * regs[word >> 24 & 0xFF]
+                                except ValueError:
+                                    regs[word >> 8 & 0xFF] = wrap(regs[word >> 16 & 0xFF] * regs[word >> 24 & 0xFF])
+                            elif op == ILT:
+                                regs[word >> 8 & 0xFF] = regs[word >> 16 & 0xFF] < regs[word >> 24 & 0xFF]
+                            elif op == IEQ:
+                                regs[word >> 8 & 0xFF] = regs[word >> 16 & 0xFF] == regs[word >> 24 & 0xFF]
+                            elif op == IDIV:
+                                regs[word >> 8 & 0xFF] = idiv(regs[word >> 16 & 0xFF], regs[word >> 24 & 0xFF])
+                            elif op == IMOD:
+                                regs[word >> 8 & 0xFF] = imod(regs[word >> 16 & 0xFF], regs[word >> 24 & 0xFF])
+                            elif op == ILE:
+                                regs[word >> 8 & 0xFF] = regs[word >> 16 & 0xFF] <= regs[word >> 24 & 0xFF]
+                            elif op == INE:
+                                regs[word >> 8 & 0xFF] = regs[word >> 16 & 0xFF] != regs[word >> 24 & 0xFF]
+                            elif op == INEG:
+                                regs[word >> 8 & 0xFF] = wrap(-regs[word >> 16 & 0xFF])
+                        elif op < DADD:
+                            if op == IADD_IMM:
+                                try:
+                                    regs[word >> 8 & 0xFF] = regs[word >> 16 & 0xFF] + (word >> 32)
+                                except ValueError:
+                                    regs[word >> 8 & 0xFF] = wrap(regs[word >> 16 & 0xFF] + (word >> 32))
+                            elif op == ISUB_IMM:
+                                try:
+                                    regs[word >> 8 & 0xFF] = regs[word >> 16 & 0xFF] - (word >> 32)
+                                except ValueError:
+                                    regs[word >> 8 & 0xFF] = wrap(regs[word >> 16 & 0xFF] - (word >> 32))
+                            elif op == IMUL_IMM:
+                                try:
+                                    regs[word >> 8 & 0xFF] = regs[word >> 16 & 0xFF] * (word >> 32)
+                                except ValueError:
+                                    regs[word >> 8 & 0xFF] = wrap(regs[word >> 16 & 0xFF] * (word >> 32))
+                            elif op == ILT_IMM:
+                                regs[word >> 8 & 0xFF] = regs[word >> 16 & 0xFF] < word >> 32
+                            elif op == IEQ_IMM:
+                                regs[word >> 8 & 0xFF] = regs[word >> 16 & 0xFF] == word >> 32
+                            elif op == IMOD_IMM:
+                                regs[word >> 8 & 0xFF] = imod(regs[word >> 16 & 0xFF], word >> 32)
+                            elif op == IDIV_IMM:
+                                regs[word >> 8 & 0xFF] = idiv(regs[word >> 16 & 0xFF], word >> 32)
+                            elif op == IGT_IMM:
+                                regs[word >> 8 & 0xFF] = regs[word >> 16 & 0xFF] > word >> 32
+                            elif op == INE_IMM:
+                                regs[word >> 8 & 0xFF] = regs[word >> 16 & 0xFF] != word >> 32
+                        elif op == DMUL:
+                            doubles[word >> 8 & 0xFF] = doubles[word >> 16 & 0xFF] * doubles[word >> 24 & 0xFF]
+                        elif op == DADD:
+                            doubles[word >> 8 & 0xFF] = doubles[word >> 16 & 0xFF] + doubles[word >> 24 & 0xFF]
+                        elif op == DSUB:
+                            doubles[word >> 8 & 0xFF] = doubles[word >> 16 & 0xFF] - doubles[word >> 24 & 0xFF]
+                        elif op == DDIV:
+                            doubles[word >> 8 & 0xFF] = ddiv(doubles[word >> 16 & 0xFF], doubles[word >> 24 & 0xFF])
+                        elif op == DLT:
+                            regs[word >> 8 & 0xFF] = doubles[word >> 16 & 0xFF] < doubles[word >> 24 & 0xFF]
+                        elif op == DLE:
+                            regs[word >> 8 & 0xFF] = doubles[word >> 16 & 0xFF] <= doubles[word >> 24 & 0xFF]
+                        elif op == CAST_TO_DOUBLE:
+                            doubles[word >> 8 & 0xFF] = float(regs[word >> 16 & 0xFF])
+                        elif op == CAST_TO_INT:
+                            regs[word >> 8 & 0xFF] = double_to_int(doubles[word >> 16 & 0xFF])
+                        elif op == CAST_TO_BOOL:
+                            regs[word >> 8 & 0xFF] = regs[word >> 16 & 0xFF] != 0
+                        elif op == DNEG:
+                            doubles[word >> 8 & 0xFF] = -doubles[word >> 16 & 0xFF]
+                    elif op < CALL:
+                        if op < JMPEQ_IMM:
+                            if op == JMP:
+                                pc = word >> 32
+                            elif op == JMPF:
+                                if not regs[word >> 8 & 0xFF]:
+                                    pc = word >> 32
+                            elif op == JMPT:
+                                if regs[word >> 8 & 0xFF]:
+                                    pc = word >> 32
+                            elif op == JMPLT:
+                                if regs[word >> 8 & 0xFF] < regs[word >> 16 & 0xFF]:
+                                    pc = word >> 32
+                            elif op == JMPLE:
+                                if regs[word >> 8 & 0xFF] <= regs[word >> 16 & 0xFF]:
+                                    pc = word >> 32
+                            elif op == JMPEQ:
+                                if regs[word >> 8 & 0xFF] == regs[word >> 16 & 0xFF]:
+                                    pc = word >> 32
+                            elif op == JMPNE and regs[word >> 8 & 0xFF] != regs[word >> 16 & 0xFF]:
+                                pc = word >> 32
+                        elif op < JMPDLT:
+                            # imm16 is a number from -32768 to 32767.
+                            if op == JMPEQ_IMM:
+                                if regs[word >> 8 & 0xFF] == ((word >> 16 & 0xFFFF) ^ 0x8000) - 0x8000:
+                                    pc = word >> 32
+                            elif op == JMPNE_IMM:
+                                if regs[word >> 8 & 0xFF] != ((word >> 16 & 0xFFFF) ^ 0x8000) - 0x8000:
+                                    pc = word >> 32
+                            elif op == JMPLT_IMM:
+                                if regs[word >> 8 & 0xFF] < ((word >> 16 & 0xFFFF) ^ 0x8000) - 0x8000:
+                                    pc = word >> 32
+                            elif op == JMPGE_IMM:
+                                if regs[word >> 8 & 0xFF] >= ((word >> 16 & 0xFFFF) ^ 0x8000) - 0x8000:
+                                    pc = word >> 32
+                            elif op == JMPGT_IMM:
+                                if regs[word >> 8 & 0xFF] > ((word >> 16 & 0xFFFF) ^ 0x8000) - 0x8000:
+                                    pc = word >> 32
+                            elif (
+                                op == JMPLE_IMM and regs[word >> 8 & 0xFF] <= ((word >> 16 & 0xFFFF) ^ 0x8000) - 0x8000
+                            ):
+                                pc = word >> 32
+                        elif op == JMPDLT:
+                            if doubles[word >> 8 & 0xFF] < doubles[word >> 16 & 0xFF]:
+                                pc = word >> 32
+                        elif op == JMPDNLT:
+                            if not doubles[word >> 8 & 0xFF] < doubles[word >> 16 & 0xFF]:
+                                pc = word >> 32
+                        elif op == JMPDLE:
+                            if doubles[word >> 8 & 0xFF] <= doubles[word >> 16 & 0xFF]:
+                                pc = word >> 32
+                        elif op == JMPDNLE:
+                            if not doubles[word >> 8 & 0xFF] <= doubles[word >> 16 & 0xFF]:
+                                pc = word >> 32
+                        elif op == SWITCH:
+                            pc = _table_slot(constants, word >> 32, regs[word >> 8 & 0xFF])
+                        elif op == LOOKUP:
+                            regs[word >> 8 & 0xFF] = _table_slot(constants, word >> 32, regs[word >> 16 & 0xFF])
+                    elif op < PUSH:
+                        if op == CALL:
+                            if depth == frame_count:
+                                frames = self._more_frames(depth)
+                                frame_count = len(self._frames)
+                            frames[depth] = pc
+                            depth += 1
+                            pc = word >> 32
+                        elif op == RET:
+                            if depth == 0:
+                                return
+                            depth -= 1
+                            pc = frames[depth]
+                        elif op == TAIL:
+                            pc = word >> 32
+                        elif op == SYS:
+                            regs[0] = self._call_host(word >> 32, word >> 8 & 0xFF)
+                    elif op == PUSH:
+                        spill.push(regs[word >> 8 & 0xFF])
+                    elif op == POP:
+                        regs[word >> 8 & 0xFF] = spill.pop()
+                    elif op == PUSH2:
+                        spill.push(regs[word >> 8 & 0xFF])
+                        spill.push(regs[word >> 16 & 0xFF])
+                    elif op == POP2:
+                        regs[word >> 8 & 0xFF] = spill.pop()
+                        regs[word >> 16 & 0xFF] = spill.pop()
+                    elif op == PUSH3:
+                        spill.push(regs[word >> 8 & 0xFF])
+                        spill.push(regs[word >> 16 & 0xFF])
+                        spill.push(regs[word >> 24 & 0xFF])
+                    elif op == POP3:
+                        regs[word >> 8 & 0xFF] = spill.pop()
+                        regs[word >> 16 & 0xFF] = spill.pop()
+                        regs[word >> 24 & 0xFF] = spill.pop()
+                    elif op == LOAD:
+                        regs[word >> 8 & 0xFF] = heap.load(regs[word >> 16 & 0xFF] + (word >> 32))
+                    elif op == STORE:
+                        heap.store(regs[word >> 8 & 0xFF] + (word >> 32), regs[word >> 16 & 0xFF])
+                    elif op == ADDROF:
+                        regs[word >> 8 & 0xFF] = wrap(regs[word >> 16 & 0xFF] + (word >> 32))
+                    elif op == ALLOC:
+                        regs[word >> 8 & 0xFF] = heap.alloc(word >> 32)
+                    elif op == LOAD_SLOT:
+                        regs[word >> 8 & 0xFF] = spill.peek(word >> 32)
+                    elif op == STORE_SLOT:
+                        spill.poke(word >> 32, regs[word >> 8 & 0xFF])
+                    elif op == DROP:
+                        spill.pop_all(word >> 32)
+                    else:
+                        raise ValueError(f"no opcode has the number {op}")
+                # Compiled code never looks whether Ctrl-C was pressed; entering interpreted code does.
+                poll()
+        except MemoryError as error:
+            if op == SYS:
+                raise
+            raise _spill_overflow(error) from error
+        except KeyboardInterrupt:
+            # It comes between two instructions, or in a host function, where the next one is as good a place.
+            pc += 1
+            raise
+        finally:
+            self._pc = pc - 1
+            self._depth = depth
+            # An exception keeps this frame, and must not keep the memory with it.
+            doubles.release()
+            words.release()
+
+    def _call_host(self, index: int, count: int) -> int:
+        """The word of a host function's result on the words in r0 and up, and on the spill stack behind those."""
+        words: list[int] = self._registers.data[: min(count, REGISTER_ARGUMENTS)].tolist()
+        if count > REGISTER_ARGUMENTS:
+            words.extend(self._spill.pop_all(count - REGISTER_ARGUMENTS))
+        return self.runtime.call(index, words)
+
+    def close(self) -> None:
+        """Give all memory back; closing twice is harmless. The code, and a spill stack of the caller, stay open."""
+        self.heap.close()
+        self._frames.close()
+        self._registers.close()
+        block = self._spill_block
+        if block is not None:
+            self._spill_block = None
+            self._spill.close()
+            self.allocator.deallocate(block, _SPILL_LAYOUT)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+_SPILL_LAYOUT: Final = Layout(SPILL_BYTES, 16)
+_ZERO_REGISTERS: Final = memoryview(bytes(8 * REGISTERS)).cast("q")
+
+
+def _table_slot(constants: memoryview[int], table: int, subject: int) -> int:
+    """What a switch or lookup table has for a subject."""
+    slot = subject - constants[table + TABLE_FIRST]
+    if constants[table + TABLE_KIND]:
+        slot >>= 3
+    if 0 <= slot < constants[table + TABLE_COUNT]:
+        return constants[table + TABLE_SLOTS + slot]
+    return constants[table + TABLE_DEFAULT]
+
+
+def _spill_overflow(error: MemoryError) -> Trap:
+    return Trap("T0002", f"stack overflow: {error}")

@@ -1,0 +1,115 @@
+"""How deep programs may nest, and that chains and rows have no such limit."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import pytest
+from parsed import check_tree
+
+from allocators import Allocator, BumpAlloc, PageAlloc
+from garden.diagnostics import Diagnostic
+from garden.source import Source
+from garden.syntax.ast import Ast
+from garden.syntax.parser import MAX_NESTING, Parser
+from garden.syntax.unparser import unparse
+
+#: Ways to nest: a program with so many levels, and one that opens them only.
+_SHAPES: dict[str, tuple[Callable[[int], str], Callable[[int], str]]] = {
+    "parentheses": (lambda n: "(" * n + "1" + ")" * n, lambda n: "(" * n),
+    "signs": (lambda n: "-" * n + "1", lambda n: "-" * n),
+    "arrays": (lambda n: "[" * n + "]" * n, lambda n: "[" * n),
+    "records": (lambda n: "{ a: " * n + "1" + " }" * n, lambda n: "{ a: " * n),
+    "calls": (lambda n: "f(" * n + ")" * n, lambda n: "f(" * n),
+    "matches": (lambda n: "match { { " * n + "1" + " } }" * n, lambda n: "match { { " * n),
+    "matches in arms": (lambda n: "match { a { " * n + "1" + " } { 2 } }" * n, lambda n: "match { a { " * n),
+    "matches in lets": (lambda n: "let x = match { { " * n + "1" + " } }" * n, lambda n: "let x = match { { " * n),
+    "lets": (lambda n: "let x = " * (n + 1) + "1", lambda n: "let x = " * (n + 1)),
+    "option types": (lambda n: "x as " + "Option<" * n + "Int" + ">" * n, lambda n: "x as " + "Option<" * n),
+    "record types": (
+        lambda n: "fn f(x: " + "Record<a: " * n + "Int" + ">" * n + ") {}",
+        lambda n: "fn f(x: " + "Record<a: " * n,
+    ),
+    "parentheses in a function": (
+        lambda n: "fn f() Int { let x = " + "(" * n + "1" + ")" * n + " x }",
+        lambda n: "fn f() Int { let x = " + "(" * n,
+    ),
+    "everything right of operators": (
+        lambda n: "a == b + c * (" * n + "1" + ")" * n,
+        lambda n: "a == b + c * (" * n,
+    ),
+}
+
+
+def run(text: str, look: Callable[[Ast[Allocator]], object]) -> list[str]:
+    """Parse a program, look at its tree, and return the codes of its mistakes."""
+    diagnostics: list[Diagnostic] = []
+    with BumpAlloc(PageAlloc()) as allocator:
+        ast = Parser(allocator, allocator, diagnostics).parse(Source("test", text.encode()))
+        check_tree(ast)
+        look(ast)
+        ast.close()
+    return [diagnostic.code for diagnostic in diagnostics]
+
+
+def kinds_after_a_round_trip(ast: Ast[Allocator]) -> None:
+    """Unparse, parse again, and compare: without the printed form, which takes the square of a tree's depth."""
+
+    def compare(again: Ast[Allocator]) -> None:
+        assert bytes(again.kinds[: len(again)]) == bytes(ast.kinds[: len(ast)])
+
+    assert run(unparse(ast), compare) == []
+
+
+def nothing(ast: Ast[Allocator]) -> None:
+    """Look at nothing."""
+
+
+@pytest.mark.parametrize("shape", _SHAPES)
+def test_programs_nest_to_the_limit(shape: str) -> None:
+    assert sys.getrecursionlimit() <= MAX_NESTING
+    nested, _ = _SHAPES[shape]
+    assert run(nested(MAX_NESTING), kinds_after_a_round_trip) == []
+
+
+@pytest.mark.parametrize("shape", _SHAPES)
+def test_one_level_more_is_a_mistake(shape: str) -> None:
+    nested, _ = _SHAPES[shape]
+    assert run(nested(MAX_NESTING + 1), nothing) == ["E0209"]
+
+
+@pytest.mark.parametrize("shape", _SHAPES)
+def test_a_hundred_times_the_limit_is_one_mistake(shape: str) -> None:
+    nested, opened = _SHAPES[shape]
+    assert run(nested(100 * MAX_NESTING), nothing) == ["E0209"]
+    assert run(opened(100 * MAX_NESTING), nothing) == ["E0209"]
+
+
+def test_the_program_goes_on_behind_what_is_too_deep() -> None:
+    deep = "(" * 2000 + "1" + ")" * 2000
+    roots: list[int] = []
+    codes = run(f"let a = {deep}\nlet b = )\nlet c = 3", lambda ast: roots.extend(ast.list_at(ast.roots)))
+    assert codes == ["E0209", "E0203"]
+    assert len(roots) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "roots"),
+    [
+        ("1" + " + 1" * 20_000, 1),
+        ("a" + ".b" * 20_000, 1),
+        ("f" + "().g" * 10_000, 1),
+        ("1" + " as Int" * 20_000, 1),
+        ("1 " * 20_000, 20_000),
+        ("match {" + " x == 1 { 1 }" * 5_000 + " {} }", 1),
+        ("fn f(" + " a: Int" * 5_000 + ") {}", 1),
+        ("#! doc\n" * 5_000 + "let x = 1", 1),
+    ],
+)
+def test_chains_and_rows_are_of_any_length(text: str, roots: int) -> None:
+    def look(ast: Ast[Allocator]) -> None:
+        assert len(ast.list_at(ast.roots)) == roots
+        kinds_after_a_round_trip(ast)
+
+    assert run(text, look) == []
