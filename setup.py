@@ -9,7 +9,15 @@ import sys
 import sysconfig
 from pathlib import Path
 
-from setuptools import setup
+from setuptools import Extension, setup
+
+# One extension module a group, compiled side by side.
+GROUPS = {
+    "allocators": ("allocators",),
+    "garden_front": ("garden", "garden/syntax", "garden/types"),
+    "garden_ir": ("garden/ir",),
+    "garden_back": ("garden/bytecode", "garden/vm"),
+}
 
 # What must stay in Python, and why.
 UNCOMPILED = {
@@ -18,51 +26,52 @@ UNCOMPILED = {
     "garden/errors.py",  # exceptions
     "garden/vm/interrupts.py",  # entering interpreted code is what delivers Ctrl-C
 }
-UNCOMPILED_PARTS = {
+UNCOMPILED_NAMES = {
     "__init__.py",  # re-exports, nothing to gain
     "__main__.py",  # must run as a script
 }
 UNCOMPILED_PACKAGES = {
-    "allocators/testing",  # Hypothesis inspects the functions it drives
-    "allocators/report",
-    "garden/cli",
+    "allocators/testing",  # Hypothesis inspects the functions that it drives
+    "allocators/report",  # cold
+    "garden/cli",  # cold, and imported lazily
     "garden/std",  # their docstrings are their documentation
 }
 
 
-def modules() -> list[str]:
-    """The modules to compile, in a fixed order."""
+def modules(folders: tuple[str, ...]) -> list[str]:
+    """The modules to compile in some folders and the folders below that are no group's own, in a fixed order."""
+    own = {folder for group in GROUPS.values() for folder in group}
     found = []
-    for package in ("allocators", "garden"):
-        for path in sorted(Path(package).rglob("*.py")):
-            name = path.as_posix()
-            if name in UNCOMPILED or path.name in UNCOMPILED_PARTS or path.parent.as_posix() in UNCOMPILED_PACKAGES:
-                continue
-            found.append(name)
+    for folder in folders:
+        for path in sorted(Path(folder).rglob("*.py")):
+            parents = {parent.as_posix() for parent in path.parents}
+            nearest = max(own & parents, key=len)
+            left_out = path.as_posix() in UNCOMPILED or path.name in UNCOMPILED_NAMES or parents & UNCOMPILED_PACKAGES
+            if nearest == folder and not left_out:
+                found.append(path.as_posix())
     return found
 
 
-def compiler() -> str | None:
-    """The C compiler that extensions are built with, or None where there is none."""
-    command = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()[0]
-    return shutil.which(command)
+def has_compiler() -> bool:
+    """Whether there is a C compiler to build extensions with."""
+    if sys.platform == "win32":
+        return True
+    command = os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc"
+    return shutil.which(command.split()[0]) is not None
 
 
-def extensions() -> list[object]:
-    if os.environ.get("GARDEN_PURE") == "1" or "editable_wheel" in sys.argv or "develop" in sys.argv:
+def extensions() -> list[Extension]:
+    """The compiled groups, or nothing where the pure flavour is wanted or all that can be had."""
+    if os.environ.get("GARDEN_PURE") == "1" or "editable_wheel" in sys.argv:
         return []
-    if sys.platform != "win32" and compiler() is None:
-        print("garden-allocators: no C compiler found, installing the pure Python flavour", file=sys.stderr)
+    if not has_compiler():
+        print("garden-allocators: no C compiler found, so this is the pure Python flavour", file=sys.stderr)
         return []
     from mypyc.build import mypycify
 
-    return mypycify(
-        ["--strict", *modules()],
-        opt_level=os.environ.get("MYPYC_OPT_LEVEL", "2"),
-        debug_level="0",
-        multi_file=True,
-        group_name="garden",
-    )
+    groups = [(modules(folders), name) for name, folders in GROUPS.items()]
+    paths = [path for group, _ in groups for path in group]
+    return mypycify(["--strict", *paths], separate=groups, multi_file=True, opt_level="2", debug_level="0")
 
 
-setup(ext_modules=extensions())
+setup(ext_modules=extensions(), options={"build_ext": {"parallel": os.cpu_count()}})

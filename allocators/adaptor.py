@@ -100,7 +100,7 @@ class CountingAdaptor(Adaptor[A], Generic[A]):
         super().__init__(parent)
         self._live_bytes: i64 = 0
         self._live_blocks: i64 = 0
-        self._ledger = Ledger()
+        self._ledger: Ledger[Region] = Ledger()
 
     @property
     def live_bytes(self) -> int:
@@ -117,7 +117,7 @@ class CountingAdaptor(Adaptor[A], Generic[A]):
         self._live_bytes += size
         self._live_blocks += 1
         if self._ledger.open:
-            self._ledger.added(block.address, size)
+            self._ledger.added(block.region, size)
         return block if block.size == size else Block(block.address, size, block.region)
 
     def _check_counted(self, block: Block, layout: Layout) -> None:
@@ -125,18 +125,18 @@ class CountingAdaptor(Adaptor[A], Generic[A]):
         if self._live_blocks == 0 or layout.size > self._live_bytes:
             raise MisuseError(f"{block!r} was not allocated through {self!r}")
 
-    def _removed(self, address: i64, size: i64) -> None:
-        """The parent has taken back a block."""
+    def _removed(self, region: Region, size: i64) -> None:
+        """The parent has taken back a block that was in `region`."""
         self._live_bytes -= size
         self._live_blocks -= 1
         if self._ledger.open:
-            self._ledger.removed(address, size)
+            self._ledger.removed(region, size)
 
-    def _resized(self, address: i64, region: Region, block: Block, old: Layout, new: Layout) -> Block:
-        """The parent has made `block` of the one at `address` in `region`: count, and return it with the new size."""
+    def _resized(self, region: Region, block: Block, old: Layout, new: Layout) -> Block:
+        """The parent has made `block` of one in `region`: count, and return it with the new size."""
         self._live_bytes += new.size - old.size
         if self._ledger.open:
-            self._ledger.resized(address, old.size, block.address, new.size, block.region is region)
+            self._ledger.resized(region, old.size, block.region, new.size)
         return block if block.size == new.size else Block(block.address, new.size, block.region)
 
     def _dropped(self, blocks: int, size: int) -> None:

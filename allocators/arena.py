@@ -14,7 +14,8 @@ Chunks: the first offers 16320 bytes, each later one twice the data of the one b
 the parent refuses, half as much is tried, down to 16320 or the request.
 
 Costs: an allocation is a subtraction, a mask and a comparison. `deallocate` gives back only the newest block, `grow`
-and `shrink` stay in place only for it; every other freed byte comes back at `reset`, which keeps the newest chunk.
+and `shrink` stay in place only for it; every other freed byte comes back at `reset`, which keeps the newest chunk, or
+what its policy says.
 
 Not for: blocks that grow while others are allocated. Each growth leaves the old copy behind; a buffer that is
 doubled by 4799 reallocations in turn with others can take thousands of times its size.
@@ -30,7 +31,9 @@ from allocators.base import BaseAllocator, check_grow, check_shrink, unfit
 from allocators.block import DANGLING, Block, Region, empty_region, released, zero
 from allocators.layout import MAX_SIZE, Layout
 from allocators.protocol import Allocator, AllocError, LayoutError, MisuseError
+from allocators.reset import NEWEST, ResetPolicy, kept_bytes
 from allocators.scope import Checkpoint, Keys, Scope
+from allocators.sizes import size_text
 from allocators.waste import Waste
 
 A = TypeVar("A", bound=Allocator)
@@ -98,12 +101,17 @@ class Arena(BaseAllocator, Generic[A]):
     """
 
     __slots__ = (
+        "_capacity",
         "_chunk",
         "_cursor",
+        "_fixed_size",
         "_key",
         "_keys",
+        "_lowest",
         "_min_align",
         "_parent",
+        "_peak",
+        "_peaks",
         "_rounded_grow",
         "_start",
     )
@@ -116,8 +124,16 @@ class Arena(BaseAllocator, Generic[A]):
         self._parent: Final[A] = parent
         self._min_align: Final[i64] = min_align
         self._rounded_grow: Final = rounded_grow
+        self._capacity: Final = capacity
+        #: Bytes of the region of a fixed arena, else 0.
+        self._fixed_size: i64 = 0
         self._cursor: i64 = DANGLING
         self._start: i64 = DANGLING
+        #: The cursor's lowest place in the current chunk, apart from where it is; and the most bytes in use at once
+        #: before the current chunk was made current.
+        self._lowest: i64 = DANGLING
+        self._peak: i64 = 0
+        self._peaks: list[int] = []
         self._key = empty_region()
         self._keys = Keys()
         self._chunk: Chunk | None = None
@@ -136,6 +152,7 @@ class Arena(BaseAllocator, Generic[A]):
                 f"a fixed arena needs a 16-aligned region of a multiple of 16 and at least 48 bytes, not {region!r}"
             )
         arena = Arena(parent, min_align=min_align)
+        arena._fixed_size = region.size
         block = Block(region.address, region.size, region)
         end = region.address + region.size
         arena._enter(Chunk(block, Layout(region.size, CHUNK_ALIGN), region.address, end, None, True))
@@ -182,9 +199,9 @@ class Arena(BaseAllocator, Generic[A]):
         """Add a chunk that fits the request; returns the block's address in it."""
         chunk = self._chunk
         wanted: int = FIRST_CHUNK
+        if self._fixed_size:
+            raise self._exhausted(layout)
         if chunk is not None:
-            if chunk.fixed:
-                raise self._exhausted(layout)
             wanted = max(2 * chunk.data_size, wanted)
         size: int = layout.size
         wanted = max(wanted, size)
@@ -200,7 +217,10 @@ class Arena(BaseAllocator, Generic[A]):
 
         It fits a request of `needed` bytes at `align`, which is at least that of chunks.
         """
-        size = chunk_size(max(wanted, (needed + align - 1) & -align))
+        return self._add_chunk_of(chunk_size(max(wanted, (needed + align - 1) & -align)), align)
+
+    def _add_chunk_of(self, size: int, align: int) -> bool:
+        """Make a fresh chunk of `size` bytes, footer included, the current one; False where the parent refuses."""
         if size > MAX_SIZE - (align - 1):
             return False
         layout = Layout(size, align)
@@ -212,6 +232,7 @@ class Arena(BaseAllocator, Generic[A]):
         return True
 
     def _enter(self, chunk: Chunk) -> None:
+        self._peak = self.peak_bytes
         current = self._chunk
         if current is not None:
             current.footer[_CURSOR] = self._cursor
@@ -220,10 +241,10 @@ class Arena(BaseAllocator, Generic[A]):
         self._key = chunk.key()
         self._start = chunk.start
         self._cursor = chunk.footer_address & -self._min_align
+        self._lowest = self._cursor
 
     def _exhausted(self, layout: Layout) -> AllocError:
-        chunk = self._chunk
-        fixed = chunk is not None and chunk.fixed
+        fixed = self._fixed_size > 0
         limit = self.allocated_bytes if fixed else None
         return AllocError(
             "arena", layout, limit=limit, in_use=self.used_bytes, reason="" if fixed else "the parent refuses"
@@ -237,6 +258,8 @@ class Arena(BaseAllocator, Generic[A]):
         if size > block.size:
             raise unfit(block, layout)
         if block.address == self._cursor:
+            if self._cursor < self._lowest:
+                self._lowest = self._cursor
             self._cursor = (self._cursor + size + self._min_align - 1) & -self._min_align
             region.taken -= size
         else:
@@ -293,6 +316,8 @@ class Arena(BaseAllocator, Generic[A]):
             # At least half, so that the bytes kept never overlap the place they came from.
             if delta >= (old.size + 1) // 2:
                 self._slide(address, address + delta, new.size)
+                if address < self._lowest:
+                    self._lowest = address
                 address += delta
                 self._cursor = address
                 region.taken -= delta
@@ -321,19 +346,33 @@ class Arena(BaseAllocator, Generic[A]):
             chunk = chunk.previous
         return False
 
-    def reset(self) -> None:
-        """Give back all chunks but the newest, and revoke all blocks."""
+    def reset(self, policy: ResetPolicy = NEWEST) -> bool:
+        """Revoke all blocks, and keep as much memory as the policy says: by default the newest chunk.
+
+        Where the policy wants anything else than that chunk, the arena gives back all of them, and asks the parent for
+        one of that size, rounded down to 16 bytes. False where the parent refuses: the arena is empty then, and can be
+        used. A chunk of fixed size always stays.
+        """
+        chunk = self._chunk
+        newest: int = 0 if chunk is None else chunk.data_size
+        kept = kept_bytes(policy, self.allocated_bytes, newest, self.peak_bytes, self._peaks)
+        kept &= -CHUNK_ALIGN
+        if kept != newest and not self._fixed_size:
+            self.close()
+            return kept == 0 or self._add_chunk_of(kept + FOOTER_SIZE, CHUNK_ALIGN)
+        self._peak = 0
         self._keys.close()
         self._key.close()
-        chunk = self._chunk
         if chunk is None:
             self._key = empty_region()
-            return
+            return True
         self._give_back(chunk.previous, None)
         chunk.previous = None
         chunk.footer[_PREVIOUS] = 0
         self._key = chunk.key()
         self._cursor = chunk.footer_address & -self._min_align
+        self._lowest = self._cursor
+        return True
 
     def _give_back(self, chunk: Chunk | None, until: Chunk | None) -> None:
         """Return chunks to the parent, newest first, up to and without `until`."""
@@ -359,6 +398,7 @@ class Arena(BaseAllocator, Generic[A]):
         Raises `MisuseError` where a reset or an earlier restore has gone back further already.
         """
         self._keys.check(self, point)
+        self._peak = self.peak_bytes
         self._key.close()
         key = self._keys.take_up(point)
         chunk = self._chunk
@@ -373,13 +413,17 @@ class Arena(BaseAllocator, Generic[A]):
         self._key = key
         self._start = DANGLING if chunk is None else chunk.start
         self._cursor = cursor
+        self._lowest = cursor
 
     def scope(self) -> Scope[Arena[A]]:
         """A `with` block that ends by restoring the state at its start."""
         return Scope(self)
 
     def close(self) -> None:
-        """Give back all chunks and revoke all blocks. The arena is empty then, and can be used again."""
+        """Give back all chunks and revoke all blocks.
+
+        The arena is empty then, and can be used again; one of fixed size has no memory any more.
+        """
         self._keys.close()
         self._key.close()
         chunk = self._chunk
@@ -387,6 +431,8 @@ class Arena(BaseAllocator, Generic[A]):
         self._key = empty_region()
         self._cursor = DANGLING
         self._start = DANGLING
+        self._lowest = DANGLING
+        self._peak = 0
         self._give_back(chunk, None)
 
     @property
@@ -411,6 +457,15 @@ class Arena(BaseAllocator, Generic[A]):
         for _address, size in self.chunks():
             total += size
         return total
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most bytes in use at once since the last reset: as `used_bytes`, at the time when that was largest."""
+        peak: int = self._peak
+        used = self.used_bytes
+        if self._lowest < self._cursor:
+            used += self._cursor - self._lowest
+        return max(peak, used)
 
     def chunks(self) -> Iterator[tuple[int, int]]:
         """Address and size of the used part of each chunk, newest first; in a chunk the newest block comes first."""
@@ -443,6 +498,10 @@ class Arena(BaseAllocator, Generic[A]):
         options = ""
         if self._min_align != 1:
             options += f", min_align={self._min_align}"
+        if self._fixed_size:
+            return f"fixed({size_text(self._fixed_size)}{options})"
+        if self._capacity:
+            options += f", capacity={size_text(self._capacity)}"
         if self._rounded_grow:
             options += ", rounded_grow=true"
         return f"arena({self._parent!r}{options})"

@@ -4,7 +4,7 @@ Layout: chunks of 64 KiB, doubling up to 16 MiB, without headers. A request larg
 chunk of its own, which goes back to the parent as soon as its block is freed; the current chunk stays current.
 
 Costs: an allocation is an addition, a mask and a comparison. Only the newest block is freed, grown or shrunk in place;
-everything else comes back at `reset`, which keeps the newest chunk.
+everything else comes back at `reset`, which keeps the newest chunk, or what its policy says.
 
 Compared with `Arena`: growing the newest block never moves its bytes, since it grows upwards; there are no footers, and
 no minimum alignment. Not for: many long-lived blocks that are freed one by one.
@@ -19,7 +19,9 @@ from allocators.base import BaseAllocator, check_grow, check_shrink, unfit
 from allocators.block import DANGLING, Block, Region, empty_region, released
 from allocators.layout import Layout
 from allocators.protocol import Allocator, AllocError, LayoutError
+from allocators.reset import NEWEST, ResetPolicy, kept_bytes
 from allocators.scope import Checkpoint, Keys, Scope
+from allocators.sizes import size_text
 from allocators.waste import Waste
 
 A = TypeVar("A", bound=Allocator)
@@ -74,11 +76,15 @@ class BumpAlloc(BaseAllocator, Generic[A]):
         "_cursor",
         "_end",
         "_first_chunk",
+        "_highest",
         "_key",
         "_keys",
         "_large",
+        "_large_bytes",
         "_largest_chunk",
         "_parent",
+        "_peak",
+        "_peaks",
         "_serial",
         "_start",
     )
@@ -93,10 +99,16 @@ class BumpAlloc(BaseAllocator, Generic[A]):
         self._start: i64 = DANGLING
         self._cursor: i64 = DANGLING
         self._end: i64 = DANGLING
+        #: The cursor's highest place in the current chunk, apart from where it is; and the most bytes in use at once
+        #: before a chunk was made current or a large block freed.
+        self._highest: i64 = DANGLING
+        self._peak: i64 = 0
+        self._peaks: list[int] = []
         self._chunk: _Chunk | None = None
         self._key = empty_region()
         self._keys = Keys()
         self._large: dict[int, _Large] = {}
+        self._large_bytes: i64 = 0
         self._serial: i64 = 0
 
     @property
@@ -120,6 +132,7 @@ class BumpAlloc(BaseAllocator, Generic[A]):
         chunk = self._chunk
         wanted = self._first_chunk
         if chunk is not None:
+            # A reset can have kept a chunk of more than the largest size.
             wanted = min(max(2 * chunk.layout.size, wanted), self._largest_chunk)
         if size > wanted:
             return self._allocate_large(layout)
@@ -132,17 +145,24 @@ class BumpAlloc(BaseAllocator, Generic[A]):
                 if wanted <= max(size, 1):
                     raise self._exhausted(layout) from None
                 wanted = max(wanted // 2, size, 1)
-        fresh = _Chunk(block, request, chunk)
+        self._enter(_Chunk(block, request, chunk))
+        self._key.taken = size
+        self._cursor = block.address + size
+        return Block(block.address, size, self._key)
+
+    def _enter(self, fresh: _Chunk) -> None:
+        """Make a fresh chunk the current one."""
+        self._peak = self.peak_bytes
+        chunk = self._chunk
         if chunk is not None:
             chunk.filled = self._cursor - chunk.block.address
             self._keys.put_aside(self._key)
         self._chunk = fresh
         self._key = fresh.key()
-        self._key.taken = size
-        self._start = block.address
-        self._cursor = block.address + size
-        self._end = block.address + wanted
-        return Block(block.address, size, self._key)
+        self._start = fresh.block.address
+        self._cursor = self._start
+        self._highest = self._start
+        self._end = self._start + fresh.layout.size
 
     def _allocate_large(self, layout: Layout) -> Block:
         try:
@@ -155,6 +175,7 @@ class BumpAlloc(BaseAllocator, Generic[A]):
         large = _Large(block, layout, self._serial)
         self._serial += 1
         self._large[block.address] = large
+        self._large_bytes += layout.size
         return Block(block.address, layout.size, large.key)
 
     def _exhausted(self, layout: Layout) -> AllocError:
@@ -169,15 +190,24 @@ class BumpAlloc(BaseAllocator, Generic[A]):
             raise unfit(block, layout)
         # A chunk before the current one may end right where this one starts.
         if block.address + size == self._cursor and block.address >= self._start:
+            if self._cursor > self._highest:
+                self._highest = self._cursor
             self._cursor = block.address
             region.taken -= size
         elif self._is_large(block):
-            large = self._large.pop(block.address)
-            large.key.close()
+            large = self._large[block.address]
+            self._let_go(large)
             self._parent.deallocate(large.block, large.layout)
         else:
             region.dead += size
         block.release()
+
+    def _let_go(self, large: _Large) -> None:
+        """Forget a large block, which ends."""
+        self._peak = self.peak_bytes
+        large.key.close()
+        del self._large[large.block.address]
+        self._large_bytes -= large.layout.size
 
     def _is_large(self, block: Block) -> bool:
         large = self._large.get(block.address) if self._large else None
@@ -219,12 +249,14 @@ class BumpAlloc(BaseAllocator, Generic[A]):
         """Grow a block together with its own chunk, which the parent may do without copying."""
         # The parent can move the pages only while nobody looks at them.
         large.key.close()
+        address = block.address
         try:
             resized = self._parent.grow(large.block, large.layout, new)
         except MemoryError:
             large.reopen()
             raise self._exhausted(new) from None
-        del self._large[block.address]
+        del self._large[address]
+        self._large_bytes -= large.layout.size
         block.release()
         return self._adopt_large(resized, new)
 
@@ -239,6 +271,8 @@ class BumpAlloc(BaseAllocator, Generic[A]):
         address = block.address
         region = block.region
         if address + old.size == self._cursor and address >= self._start:
+            if self._cursor > self._highest:
+                self._highest = self._cursor
             self._cursor = address + new.size
             region.taken -= old.size - new.size
         else:
@@ -259,24 +293,49 @@ class BumpAlloc(BaseAllocator, Generic[A]):
     def owns(self, block: Block) -> bool:
         chunk = self._chunk
         while chunk is not None:
-            if chunk.block.address <= block.address <= chunk.block.address + chunk.layout.size:
+            end = chunk.block.address + chunk.layout.size
+            # Only a block without bytes can start at the end of a chunk; any other is in the mapping behind it.
+            if chunk.block.address <= block.address < end or (block.address == end and block.size == 0):
                 return True
             chunk = chunk.previous
         return self._is_large(block)
 
-    def reset(self) -> None:
-        """Give back all chunks but the newest, and revoke all blocks."""
+    def reset(self, policy: ResetPolicy = NEWEST) -> bool:
+        """Revoke all blocks, and keep as much memory as the policy says: by default the newest chunk.
+
+        Where the policy wants anything else than that chunk, all are given back, and the parent is asked for one of
+        that size. False where the parent refuses: the allocator is empty then, and can be used. Chunks of their own for
+        large blocks always go, but they count for what the policy calls the capacity.
+        """
+        chunk = self._chunk
+        newest: int = 0 if chunk is None else chunk.layout.size
+        kept = kept_bytes(policy, self.allocated_bytes, newest, self.peak_bytes, self._peaks)
+        if kept != newest:
+            self.close()
+            return kept == 0 or self._add_chunk_of(kept)
         self._keys.close()
         self._key.close()
         self._free_large(0)
-        chunk = self._chunk
+        self._peak = 0
         if chunk is None:
             self._key = empty_region()
-            return
+            return True
         self._give_back(chunk.previous, None)
         chunk.previous = None
         self._key = chunk.key()
-        self._cursor = chunk.block.address
+        self._cursor = self._start
+        self._highest = self._start
+        return True
+
+    def _add_chunk_of(self, size: int) -> bool:
+        """Make a fresh chunk of `size` bytes the current one; False where the parent refuses."""
+        layout = Layout(size, _CHUNK_ALIGN)
+        try:
+            block = self._parent.allocate(layout)
+        except MemoryError:
+            return False
+        self._enter(_Chunk(block, layout, self._chunk))
+        return True
 
     def _give_back(self, chunk: _Chunk | None, until: _Chunk | None) -> None:
         """Return chunks to the parent, newest first, up to and without `until`."""
@@ -288,8 +347,7 @@ class BumpAlloc(BaseAllocator, Generic[A]):
         """Return large blocks made since `serial`, newest first."""
         for large in reversed(list(self._large.values())):
             if large.serial >= serial:
-                large.key.close()
-                del self._large[large.block.address]
+                self._let_go(large)
                 self._parent.deallocate(large.block, large.layout)
 
     def checkpoint(self) -> Checkpoint:
@@ -308,6 +366,7 @@ class BumpAlloc(BaseAllocator, Generic[A]):
         Raises `MisuseError` where a reset or an earlier restore has gone back further already.
         """
         self._keys.check(self, point)
+        self._peak = self.peak_bytes
         self._key.close()
         key = self._keys.take_up(point)
         self._free_large(point.count)
@@ -322,6 +381,7 @@ class BumpAlloc(BaseAllocator, Generic[A]):
         self._chunk = chunk
         self._key = key
         self._cursor = cursor
+        self._highest = cursor
         self._start = DANGLING if chunk is None else chunk.block.address
         self._end = DANGLING if chunk is None else chunk.block.address + chunk.layout.size
 
@@ -339,7 +399,9 @@ class BumpAlloc(BaseAllocator, Generic[A]):
         self._key = empty_region()
         self._start = DANGLING
         self._cursor = DANGLING
+        self._highest = DANGLING
         self._end = DANGLING
+        self._peak = 0
         self._give_back(chunk, None)
 
     @property
@@ -355,9 +417,7 @@ class BumpAlloc(BaseAllocator, Generic[A]):
         while chunk is not None:
             total += chunk.layout.size
             chunk = chunk.previous
-        for large in self._large.values():
-            total += large.layout.size
-        return total
+        return total + self._large_bytes
 
     @property
     def used_bytes(self) -> int:
@@ -370,9 +430,16 @@ class BumpAlloc(BaseAllocator, Generic[A]):
         while chunk is not None:
             total += chunk.filled
             chunk = chunk.previous
-        for large in self._large.values():
-            total += large.layout.size
-        return total
+        return total + self._large_bytes
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most bytes in use at once since the last reset: as `used_bytes`, at the time when that was largest."""
+        peak: int = self._peak
+        used = self.used_bytes
+        if self._highest > self._cursor:
+            used += self._highest - self._cursor
+        return max(peak, used)
 
     def waste(self) -> Waste:
         """Where every byte that the parent gave has gone."""
@@ -403,7 +470,7 @@ class BumpAlloc(BaseAllocator, Generic[A]):
     def __repr__(self) -> str:
         options = ""
         if self._first_chunk != FIRST_CHUNK:
-            options += f", first_chunk={self._first_chunk}"
+            options += f", first_chunk={size_text(self._first_chunk)}"
         if self._largest_chunk != LARGEST_CHUNK:
-            options += f", largest_chunk={self._largest_chunk}"
+            options += f", largest_chunk={size_text(self._largest_chunk)}"
         return f"bump({self._parent!r}{options})"

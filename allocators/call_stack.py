@@ -8,7 +8,6 @@ Costs: some 100 ns a frame. A frame is kept as its code object and a line number
 
 from __future__ import annotations
 
-import linecache
 import sys
 from types import CodeType, FrameType
 from typing import Final
@@ -30,7 +29,7 @@ class CallStack:
     def here(depth: int) -> CallStack:
         """The stack of the caller of this package, at most `depth` frames."""
         frames: list[tuple[CodeType, int]] = []
-        frame: FrameType | None = sys._getframe(1) if depth > 0 else None
+        frame: FrameType | None = sys._getframe(0) if depth > 0 else None
         while frame is not None and len(frames) < depth:
             module = frame.f_globals.get("__name__", "")
             if module != _PACKAGE and not module.startswith(_INSIDE):
@@ -47,6 +46,9 @@ class CallStack:
 
     def lines(self) -> list[str]:
         """Two lines a frame, as in a traceback, but the innermost first."""
+        # Imported only when wanted: it takes longer to load than everything else here.
+        import linecache
+
         lines = []
         for code, line in self.frames:
             lines.append(f'  File "{code.co_filename}", line {line}, in {code.co_qualname}')

@@ -224,9 +224,7 @@ class DebugAllocator(Adaptor[A], Generic[A]):
         """The record of a block that may be freed or resized with a layout; raises for any misuse."""
         record = self._find(block, done)
         if layout != record.layout:
-            raise MisuseError(
-                f"{done} as {layout.size} bytes aligned to {layout.align}, but it is {record.report()}"
-            )
+            raise MisuseError(f"{done} as {layout.size} bytes aligned to {layout.align}, but it is {record.report()}")
         problem = record._stray_write(False)
         if problem:
             raise CorruptionError(f"{problem}\n{record.report()}")

@@ -23,6 +23,7 @@ from typing import Final, Generic, TypeVar
 
 from allocators._mypyc import i64, mypyc_attr
 from allocators.adaptor import CountingAdaptor
+from allocators.base import check_grow, check_shrink
 from allocators.block import Block, Region
 from allocators.call_stack import CallStack
 from allocators.layout import Layout
@@ -146,37 +147,37 @@ class FailingAllocator(CountingAdaptor[A], Generic[A]):
 
     def deallocate(self, block: Block, layout: Layout) -> None:
         self._check_counted(block, layout)
-        address = block.address
+        region = block.region
         self._up.deallocate(block, layout)
         self.deallocations += 1
         self.freed_bytes += layout.size
-        self._removed(address, layout.size)
+        self._removed(region, layout.size)
 
     def grow(self, block: Block, old: Layout, new: Layout) -> Block:
+        check_grow(block, old, new)
         self._request(new, True)
-        address = block.address
         region = block.region
-        return self._resized(address, region, self._up.grow(block, old, new), old, new)
+        return self._resized(region, self._up.grow(block, old, new), old, new)
 
     def grow_zeroed(self, block: Block, old: Layout, new: Layout) -> Block:
+        check_grow(block, old, new)
         self._request(new, True)
-        address = block.address
         region = block.region
-        return self._resized(address, region, self._up.grow_zeroed(block, old, new), old, new)
+        return self._resized(region, self._up.grow_zeroed(block, old, new), old, new)
 
     def shrink(self, block: Block, old: Layout, new: Layout) -> Block:
+        check_shrink(block, old, new)
         self._request(new, True)
-        address = block.address
         region = block.region
-        return self._resized(address, region, self._up.shrink(block, old, new), old, new)
+        return self._resized(region, self._up.shrink(block, old, new), old, new)
 
-    def _resized(self, address: i64, region: Region, block: Block, old: Layout, new: Layout) -> Block:
+    def _resized(self, region: Region, block: Block, old: Layout, new: Layout) -> Block:
         self.resizes += 1
         if new.size > old.size:
             self.allocated_bytes += new.size - old.size
         else:
             self.freed_bytes += old.size - new.size
-        return super()._resized(address, region, block, old, new)
+        return super()._resized(region, block, old, new)
 
     def _dropped(self, blocks: int, size: int) -> None:
         self.deallocations += blocks

@@ -19,7 +19,7 @@ from allocators.block import Block, copy, dangling, released
 from allocators.layout import Layout
 from allocators.protocol import Access, Allocator
 from allocators.reset import ResetPolicy
-from allocators.scope import Checkpoint, Scope, checkpoint_through, reset_through, restore_through
+from allocators.scope import Checkpoint, Scope, checkpoint_all, reset_through, restore_all
 
 A = TypeVar("A", bound=Allocator)
 B = TypeVar("B", bound=Allocator)
@@ -136,16 +136,11 @@ class FallbackAllocator(BaseAllocator, Generic[A, B]):
 
     def checkpoint(self) -> Checkpoint:
         """Remember the state of both, for `restore`. `MisuseError` where one has no checkpoints."""
-        second = checkpoint_through(self, self._second, 0)
-        first = checkpoint_through(self, self._first, 0)
-        return Checkpoint(self, first.key, mark=second, inner=first.inner)
+        return checkpoint_all(self, [self._first, self._second])
 
     def restore(self, point: Checkpoint) -> None:
         """Take both back to a checkpoint; blocks allocated since are revoked."""
-        restore_through(self, self._first, point)
-        second = point.mark
-        assert isinstance(second, Checkpoint)
-        restore_through(self, self._second, second)
+        restore_all(self, [self._first, self._second], point)
 
     def scope(self) -> Scope[Self]:
         """A `with` block that ends by restoring the state at its start."""

@@ -13,6 +13,7 @@ from typing import Generic, TypeVar
 
 from allocators._mypyc import i64, mypyc_attr
 from allocators.adaptor import CountingAdaptor
+from allocators.base import check_grow
 from allocators.block import Block
 from allocators.layout import MAX_SIZE, Layout
 from allocators.protocol import Allocator, AllocError, LayoutError
@@ -61,26 +62,25 @@ class LimitAllocator(CountingAdaptor[A], Generic[A]):
 
     def deallocate(self, block: Block, layout: Layout) -> None:
         self._check_counted(block, layout)
-        address = block.address
+        region = block.region
         self._up.deallocate(block, layout)
-        self._removed(address, layout.size)
+        self._removed(region, layout.size)
 
     def grow(self, block: Block, old: Layout, new: Layout) -> Block:
+        check_grow(block, old, new)
         self._check(new.size - old.size, new)
-        address = block.address
         region = block.region
-        return self._resized(address, region, self._up.grow(block, old, new), old, new)
+        return self._resized(region, self._up.grow(block, old, new), old, new)
 
     def grow_zeroed(self, block: Block, old: Layout, new: Layout) -> Block:
+        check_grow(block, old, new)
         self._check(new.size - old.size, new)
-        address = block.address
         region = block.region
-        return self._resized(address, region, self._up.grow_zeroed(block, old, new), old, new)
+        return self._resized(region, self._up.grow_zeroed(block, old, new), old, new)
 
     def shrink(self, block: Block, old: Layout, new: Layout) -> Block:
-        address = block.address
         region = block.region
-        return self._resized(address, region, self._up.shrink(block, old, new), old, new)
+        return self._resized(region, self._up.shrink(block, old, new), old, new)
 
     def __repr__(self) -> str:
         return f"limit({self._limit}, {self._parent!r})"

@@ -17,8 +17,11 @@ from typing import Generic, TypeVar
 from allocators._mypyc import i64, mypyc_attr
 from allocators.adaptor import CountingAdaptor
 from allocators.block import Block, Region
+from allocators.chain import chain
 from allocators.layout import Layout
 from allocators.protocol import Allocator, MisuseError
+from allocators.report.as_json import as_json
+from allocators.report.as_text import as_text
 
 A = TypeVar("A", bound=Allocator)
 
@@ -111,6 +114,32 @@ class MetricAllocator(CountingAdaptor[A], Generic[A]):
         """Number of allocations by size class: the smallest power of two, or 0, that the size does not exceed."""
         return {(1 << index) >> 1: count for index, count in enumerate(self._histogram) if count}
 
+    def figures(self) -> dict[str, object]:
+        """All that is known, for `report` and `report_json`.
+
+        `allocator` is the spec, `counters` those of the innermost frame, `histogram` a list of size classes, and
+        `waste` the split of each allocator below that has one, the nearest first.
+        """
+        wastes: list[dict[str, object]] = []
+        for allocator in chain(self._parent):
+            waste = getattr(allocator, "waste", None)
+            if waste is not None:
+                wastes.append({"allocator": repr(allocator), **waste().as_dict()})
+        return {
+            "allocator": repr(self),
+            "counters": self._top.as_dict(),
+            "histogram": [{"up_to": size, "blocks": count} for size, count in self.histogram.items()],
+            "waste": wastes,
+        }
+
+    def report(self) -> str:
+        """Counters, size histogram, and the waste of the allocators below, as text tables."""
+        return as_text(self.figures())
+
+    def report_json(self) -> str:
+        """The same figures as one JSON object."""
+        return as_json(self.figures())
+
     @property
     def frames(self) -> int:
         """Number of counter frames, the outermost included."""
@@ -166,13 +195,14 @@ class MetricAllocator(CountingAdaptor[A], Generic[A]):
         self._live_blocks += 1
         self._histogram[size_class(size)] += 1
         if self._ledger.open:
-            self._ledger.added(block.address, size)
+            self._ledger.added(block.region, size)
         return block if block.size == size else Block(block.address, size, block.region)
 
     def deallocate(self, block: Block, layout: Layout) -> None:
         size = layout.size
         if self._live_blocks == 0 or size > self._live_bytes:
             raise MisuseError(f"{block!r} was not allocated through this metric")
+        region = block.region
         self._up.deallocate(block, layout)
         top = self._top
         top.current_bytes -= size
@@ -181,39 +211,36 @@ class MetricAllocator(CountingAdaptor[A], Generic[A]):
         self._live_bytes -= size
         self._live_blocks -= 1
         if self._ledger.open:
-            self._ledger.removed(block.address, size)
+            self._ledger.removed(region, size)
 
     def grow(self, block: Block, old: Layout, new: Layout) -> Block:
-        address = block.address
         region = block.region
         try:
             grown = self._up.grow(block, old, new)
         except MemoryError:
             self._top.failures += 1
             raise
-        return self._resized(address, region, grown, old, new)
+        return self._resized(region, grown, old, new)
 
     def grow_zeroed(self, block: Block, old: Layout, new: Layout) -> Block:
-        address = block.address
         region = block.region
         try:
             grown = self._up.grow_zeroed(block, old, new)
         except MemoryError:
             self._top.failures += 1
             raise
-        return self._resized(address, region, grown, old, new)
+        return self._resized(region, grown, old, new)
 
     def shrink(self, block: Block, old: Layout, new: Layout) -> Block:
-        address = block.address
         region = block.region
         try:
             shrunk = self._up.shrink(block, old, new)
         except MemoryError:
             self._top.failures += 1
             raise
-        return self._resized(address, region, shrunk, old, new)
+        return self._resized(region, shrunk, old, new)
 
-    def _resized(self, address: i64, region: Region, block: Block, old: Layout, new: Layout) -> Block:
+    def _resized(self, region: Region, block: Block, old: Layout, new: Layout) -> Block:
         growth = new.size - old.size
         top = self._top
         top.current_bytes += growth
@@ -222,7 +249,7 @@ class MetricAllocator(CountingAdaptor[A], Generic[A]):
             if top.current_bytes > top.peak_bytes:
                 top.peak_bytes = top.current_bytes
         top.resizes += 1
-        return super()._resized(address, region, block, old, new)
+        return super()._resized(region, block, old, new)
 
     def _dropped(self, blocks: int, size: int) -> None:
         """Blocks that the parent drops at once are as many frees."""

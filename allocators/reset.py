@@ -44,6 +44,13 @@ class ResetPolicy:
         raise NotImplementedError(f"{type(self).__name__} must define kept")
 
 
+def kept_bytes(policy: ResetPolicy, capacity: int, newest: int, peak: int, peaks: list[int]) -> int:
+    """What a policy wants to be kept; `peak` is that of the round now ending, `peaks` the allocator's list of them."""
+    peaks.append(peak)
+    del peaks[: len(peaks) - policy.rounds]
+    return max(min(policy.kept(capacity, newest, peaks), capacity), 0)
+
+
 @mypyc_attr(native_class=True)
 class _Newest(ResetPolicy):
     def kept(self, capacity: int, newest: int, peaks: list[int]) -> int:

@@ -12,10 +12,11 @@ from typing import Any, Final, Generic, TypeVar
 
 from allocators._mypyc import i64, mypyc_attr
 from allocators.block import Region
-from allocators.protocol import MisuseError, Resettable, Scoped
+from allocators.protocol import Allocator, MisuseError, Resettable, Scoped
 from allocators.reset import ResetPolicy
 
 C = TypeVar("C", bound=Scoped)
+K = TypeVar("K")
 
 
 @mypyc_attr(native_class=True)
@@ -64,6 +65,28 @@ def restore_through(adaptor: object, parent: object, point: Checkpoint) -> None:
     if point.allocator is not adaptor or inner is None or not isinstance(parent, Scoped):
         raise MisuseError("the checkpoint is of another allocator")
     parent.restore(inner)
+
+
+def checkpoint_all(adaptor: object, parents: list[Allocator]) -> Checkpoint:
+    """A checkpoint of an adaptor with several parents: one of each. `MisuseError` where one of them has none."""
+    points: list[Checkpoint] = []
+    try:
+        for parent in parents:
+            points.append(checkpoint_through(adaptor, parent, 0))
+    except MisuseError:
+        for parent, point in zip(parents, points, strict=False):
+            restore_through(adaptor, parent, point)
+        raise
+    return Checkpoint(adaptor, points[0].key, mark=points)
+
+
+def restore_all(adaptor: object, parents: list[Allocator], point: Checkpoint) -> None:
+    """Take all parents back to an adaptor's checkpoint, in their order."""
+    points = point.mark
+    if point.allocator is not adaptor or not isinstance(points, list):
+        raise MisuseError("the checkpoint is of another allocator")
+    for parent, inner in zip(parents, points, strict=True):
+        restore_through(adaptor, parent, inner)
 
 
 def reset_through(parent: object, policy: ResetPolicy | None = None) -> None:
@@ -154,17 +177,19 @@ class Scope(Generic[C]):
 
 
 @mypyc_attr(native_class=True)
-class Ledger:
-    """What an adaptor must know when its parent goes back: which live blocks were made since each checkpoint.
+class Ledger(Generic[K]):
+    """What an allocator must know when it goes back: which live blocks were made since each checkpoint.
 
-    Kept only while a checkpoint is open, so it costs nothing outside scopes.
+    Blocks are told apart by a key that has only blocks of one age: for an adaptor the region that its parent handed
+    them out through, for one that never has two blocks at an address the address. Kept only while a checkpoint is open,
+    so it costs nothing outside scopes.
     """
 
     __slots__ = ("_pages", "open")
 
     def __init__(self) -> None:
-        # For each checkpoint, by address: how many blocks and bytes. Blocks of size zero can share an address.
-        self._pages: list[dict[int, tuple[int, int]]] = []
+        # For each checkpoint, by key: how many blocks and bytes.
+        self._pages: list[dict[K, tuple[int, int]]] = []
         #: Whether any checkpoint is open.
         self.open = False
 
@@ -178,33 +203,39 @@ class Ledger:
         self._pages.append({})
         self.open = True
 
-    def added(self, address: int, size: int) -> None:
+    def added(self, key: K, size: int) -> None:
         """A block was allocated."""
-        page = self._pages[-1]
-        blocks, total = page.get(address, (0, 0))
-        page[address] = (blocks + 1, total + size)
+        self._enter(self._pages[-1], key, 1, size)
 
-    def removed(self, address: int, size: int) -> None:
+    def _enter(self, page: dict[K, tuple[int, int]], key: K, more_blocks: int, more_bytes: int) -> None:
+        blocks, total = page.get(key, (0, 0))
+        if blocks + more_blocks == 0:
+            # A key must not outlive its blocks.
+            page.pop(key, None)
+        else:
+            page[key] = (blocks + more_blocks, total + more_bytes)
+
+    def removed(self, key: K, size: int) -> None:
         """A block was deallocated, perhaps one from before all checkpoints."""
         for page in reversed(self._pages):
-            blocks, total = page.get(address, (0, 0))
-            if blocks > 0 and total >= size:
-                page[address] = (blocks - 1, total - size)
+            if key in page:
+                self._enter(page, key, -1, -size)
                 return
 
-    def resized(self, address: int, size: int, new_address: int, new_size: int, in_place: bool) -> None:
-        """A block changed its size. Where it has not left its place it is as old as it was, else it is a new one."""
-        for page in reversed(self._pages):
-            blocks, total = page.get(address, (0, 0))
-            if blocks > 0 and total >= size:
-                page[address] = (blocks - 1, total - size)
-                if in_place:
-                    blocks, total = page.get(new_address, (0, 0))
-                    page[new_address] = (blocks + 1, total + new_size)
+    def resized(self, key: K, size: int, new_key: K, new_size: int) -> None:
+        """A block changed its size. With the key that it had it is as old as it was, else it is a new one."""
+        if new_key is key:
+            for page in reversed(self._pages):
+                if key in page:
+                    self._enter(page, key, 0, new_size - size)
                     return
-                break
-        if not in_place:
-            self.added(new_address, new_size)
+        else:
+            self.removed(key, size)
+            self.added(new_key, new_size)
+
+    def since(self, number: int) -> list[K]:
+        """The keys of the blocks that were made since a checkpoint and are still live."""
+        return [key for page in self._pages[number:] for key in page]
 
     def end(self, number: int) -> tuple[int, int]:
         """The parent went back to a checkpoint: how many blocks and bytes have gone that were live till then."""

@@ -31,6 +31,7 @@ from allocators.block import Block, Region, dangling, released
 from allocators.layout import Layout
 from allocators.protocol import AllocError, MisuseError
 from allocators.scope import Checkpoint, Keys, Scope
+from allocators.sizes import size_text
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -370,7 +371,8 @@ class StackAlloc(BaseAllocator):
             self._whole.close()
 
     def __repr__(self) -> str:
-        return f"stack({self._end - self._start})"
+        strict = ", strict=true" if self._strict else ""
+        return f"stack({size_text(self._end - self._start)}{strict})"
 
 
 def _part(whole: Region, start: i64, end: i64) -> Region:

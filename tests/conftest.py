@@ -1,12 +1,21 @@
-"""Collects the test programs: each `.garden` file under tests/programs is run at each optimisation level."""
+"""Collects the test programs: each `.garden` file is run on each engine at each level, and has its snapshots compared.
+
+`--bless` writes snapshots, and other committed files that tests compare, instead of comparing them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import program
 import pytest
+from annotations import AnnotationError
+from engines import ENGINES
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--bless", action="store_true", help="write the committed files that tests compare with")
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -15,30 +24,63 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     return None
 
 
+@pytest.fixture
+def matches_file(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
+    """Compares a text with a committed file, or writes it there."""
+    bless = request.config.getoption("--bless")
+    return lambda path, text: program.compare(path, text, bless)
+
+
 class ProgramFile(pytest.File):
     """One test program."""
 
     def collect(self) -> Iterator[pytest.Item]:
         loaded = program.load(self.path)
-        for level in loaded.levels:
-            yield ProgramItem.from_parent(self, name=f"O{level}", program=loaded, level=level)
+        for engine in ENGINES:
+            for level in loaded.claims.levels:
+                yield ProgramItem.from_parent(
+                    self, name=f"{engine}-O{level}", program=loaded, engine=engine, level=level
+                )
+        for kind in loaded.claims.snapshots:
+            yield SnapshotItem.from_parent(self, name=kind, program=loaded)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException]) -> str:
+        if isinstance(excinfo.value, AnnotationError):
+            return str(excinfo.value)
+        return str(super().repr_failure(excinfo))
 
 
-class ProgramItem(pytest.Item):
-    """One test program at one optimisation level."""
+class _Item(pytest.Item):
+    """Something to check about a test program."""
 
-    def __init__(self, *, program: program.Program, level: int, **options: object) -> None:
+    def __init__(self, *, program: program.Program, **options: object) -> None:
         super().__init__(**options)  # type: ignore[arg-type]
         self.program = program
-        self.level = level
-
-    def runtest(self) -> None:
-        self.program.run(self.level)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: object = None) -> str:
-        if isinstance(excinfo.value, AssertionError):
-            return f"{self.path} at -O{self.level}:\n{excinfo.value}"
+        if isinstance(excinfo.value, program.Mismatch):
+            return str(excinfo.value)
         return str(super().repr_failure(excinfo))
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        return self.path, 0, f"{self.path.stem} at -O{self.level}"
+        return self.path, 0, f"{self.path.stem} {self.name}"
+
+
+class ProgramItem(_Item):
+    """A test program on one engine at one optimisation level."""
+
+    def __init__(self, *, engine: str, level: int, **options: object) -> None:
+        super().__init__(**options)  # type: ignore[arg-type]
+        self.engine = engine
+        self.level = level
+
+    def runtest(self) -> None:
+        self.program.check(self.engine, self.level)
+
+
+class SnapshotItem(_Item):
+    """A snapshot of a test program."""
+
+    def runtest(self) -> None:
+        path = self.path.with_suffix(f".{self.name}")
+        program.compare(path, self.program.snapshot(self.name), self.config.getoption("--bless"))

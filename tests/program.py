@@ -1,174 +1,220 @@
-"""Test programs: garden sources that carry their own expectations as comments.
+"""Test programs: garden sources that carry their own expectations as comments (see `annotations`).
 
-Directives stand alone on lines before the first code:
-
-    #@ mode: check           stop after checking (default: run)
-    #@ opt: 1                optimisation levels to run at (default: 0 1)
-    #@ heap-limit: 1048576   bytes the program may use
-    #@ backtrace: a b c      with the trap, these active functions, entry first
-
-Expectations stand at the end of a line, or alone on the line before the one they are about:
-
-    # expect: text               the next line of output; all output must be claimed
-    # error: [E0301]             a diagnostic on this line; optionally `COLUMN [CODE] "part of the message"`
-    # runtime-error: [T0001]     the run ends with this trap, on this line
-
-Any other comment that looks like one of these (`# word: ...`) is a mistake in the test.
+A program runs on every engine and at every optimisation level, its memory watched by a `DebugAllocator` a stage, and
+the IR verified after every pass. *Snapshots* are files beside the program, for those few where the exact text is the
+point: `name.stderr` has the rendered diagnostics, or the trap, `name.ir` and `name.bytecode` what -O1 makes of it.
+`pytest --bless` writes them.
 """
 
 from __future__ import annotations
 
 import re
+from contextlib import ExitStack
+from difflib import unified_diff
 from pathlib import Path
+from types import TracebackType
+from typing import Any
 
+from annotations import Annotations, AnnotationError
+from engines import ENGINES, Outcome
+from packages import PACKAGES
+
+from allocators import Allocator, Arena, PageAlloc
+from allocators.debug import DebugAllocator
+from garden.bytecode.disassemble import disassemble
+from garden.diagnostics import Diagnostic
 from garden.errors import CompileError, Trap
-from garden.pipeline import Compilation, StageAllocators
+from garden.ir.ir import Ir
+from garden.ir.printer import print_ir
+from garden.ir.verifier import verify
+from garden.pipeline import SCRATCH, STAGES, Compilation, StageAllocators
 from garden.source import Source
-from garden.std import STANDARD
-from garden.vm.machine import Machine
+from garden.std.text import bool_text, double_text
 
-LEVELS = (0, 1)
-
-_DIRECTIVE = re.compile(r"^#@\s*([\w-]+):\s*(.*?)\s*$")
-_ANNOTATION = re.compile(r"#\s*([a-z][a-z-]*):(?:\s(.*))?$")
-_CLAIM = re.compile(r'^(?:(\d+)\s+)?\[(\w+)\](?:\s+"(.*)")?$')
+_HEADING = re.compile(r"^#+ (.*)$")
 
 
-class AnnotationError(Exception):
-    """A test program whose annotations make no sense."""
-
-
-class Claim:
-    """A diagnostic or trap that a program claims to cause."""
-
-    def __init__(self, path: str, line: int, text: str) -> None:
-        match = _CLAIM.match(text)
-        if match is None:
-            raise AnnotationError(
-                f'{path}:{line}: want [CODE], optionally with a column before and a "part" after: {text}'
-            )
-        self.line = line
-        self.column = int(match[1]) if match[1] else None
-        self.code = match[2]
-        self.part = match[3] or ""
-
-    def fits(self, line: int, column: int, code: str, message: str) -> bool:
-        """Whether a diagnostic is what this claims."""
-        return line == self.line and code == self.code and self.column in (None, column) and self.part in message
-
-    def __repr__(self) -> str:
-        return f"line {self.line}: [{self.code}] {self.part}"
+class Mismatch(AssertionError):
+    """A program does not do what it claims; says so in lines `file:line: what is wrong`."""
 
 
 class Program:
-    """A test program and what it claims."""
+    """A test program and what it claims. `name` is what messages call the file."""
 
-    def __init__(self, name: str, text: str, first_line: int = 1) -> None:
+    def __init__(self, name: str, text: str) -> None:
         self.name = name
         self.text = text
-        self.mode = "run"
-        self.levels: tuple[int, ...] = LEVELS
-        self.heap_limit: int | None = None
-        self.backtrace: tuple[str, ...] | None = None
-        self.output: list[str] = []
-        self.errors: list[Claim] = []
-        self.trap: Claim | None = None
-        in_header = True
-        for number, line in enumerate(text.splitlines(), 1):
-            where = f"{name}:{first_line + number - 1}"
-            stripped = line.strip()
-            directive = _DIRECTIVE.match(stripped)
-            if directive:
-                if not in_header:
-                    raise AnnotationError(f"{where}: a directive after the first code line")
-                self._direct(where, directive[1], directive[2])
-                continue
-            if stripped.startswith("#@"):
-                raise AnnotationError(f"{where}: malformed directive {stripped!r}")
-            if stripped and not stripped.startswith("#"):
-                in_header = False
-            annotation = _ANNOTATION.search(line)
-            if annotation:
-                alone = stripped.startswith("#")
-                self._annotate(where, annotation[1], annotation[2] or "", number + 1 if alone else number)
+        self.claims = Annotations(name, text)
 
-    def _direct(self, where: str, key: str, value: str) -> None:
-        if key == "mode" and value in ("run", "check"):
-            self.mode = value
-        elif key == "opt" and all(word in ("0", "1") for word in value.split()):
-            self.levels = tuple(int(word) for word in value.split())
-        elif key == "heap-limit" and value.isdecimal():
-            self.heap_limit = int(value)
-        elif key == "backtrace":
-            self.backtrace = tuple(value.split())
-        else:
-            raise AnnotationError(f"{where}: unknown directive {key}: {value}")
+    def check(self, engine: str, level: int) -> None:
+        """Compile and run. Raises `Mismatch` where a claim does not hold."""
+        wrong: list[str] = []
+        with _Memory() as memory, self._compile(memory, level) as compilation:
+            diagnostics = _diagnostics(compilation, self.claims.mode == "check")
+            wrong.extend(self._wrong_diagnostics(compilation.source, diagnostics))
+            if self.claims.mode == "run" and not diagnostics:
+                wrong.extend(self._wrong_run(compilation.source, self._run(compilation, engine)))
+        if wrong:
+            raise Mismatch("\n".join(wrong))
 
-    def _annotate(self, where: str, key: str, value: str, line: int) -> None:
-        if key == "expect":
-            self.output.append(value)
-        elif key == "error":
-            self.errors.append(Claim(self.name, line, value))
-        elif key == "runtime-error":
-            if self.trap is not None:
-                raise AnnotationError(f"{where}: a run ends with one trap only")
-            self.trap = Claim(self.name, line, value)
-        else:
-            raise AnnotationError(f"{where}: unknown annotation {key!r}")
+    def snapshot(self, kind: str) -> str:
+        """The text of a snapshot."""
+        with _Memory() as memory, self._compile(memory, self.claims.levels[-1]) as compilation:
+            diagnostics = _diagnostics(compilation, self.claims.mode == "check")
+            if kind != "stderr" and diagnostics:
+                raise Mismatch(f"{self.name}:1: a program with mistakes has no {kind}")
+            if kind == "ir":
+                return print_ir(compilation.optimise())
+            if kind == "bytecode":
+                return disassemble(compilation.emit())
+            lines = [diagnostic.render(compilation.source) for diagnostic in diagnostics]
+            if not diagnostics and self.claims.mode == "run":
+                trap = self._run(compilation, "reference").trap
+                if trap is not None:
+                    rendered = Diagnostic(trap.code, trap.message, trap.offset, 0).render(compilation.source)
+                    lines.extend([rendered, *trap.backtrace])
+            return "".join([f"{line}\n" for line in lines])
 
-    def run(self, level: int) -> None:
-        """Compile and run at one optimisation level; AssertionError where a claim does not hold."""
-        source = Source(self.name, self.text.encode())
-        with StageAllocators() as plain:
-            allocators = plain.metered()
-            with Compilation(source, allocators, STANDARD, level=level) as compilation:
-                try:
-                    compilation.lower()
-                except CompileError as error:
-                    self._check_errors(source, error)
-                else:
-                    assert not self.errors, f"no diagnostics, but claimed: {self.errors}"
-                    if self.mode == "run":
-                        self._check_run(compilation)
-            live = {stage: metric.live_bytes for stage, metric in allocators.items()}  # type: ignore[attr-defined]
-        assert not any(live.values()), f"bytes still live: {live}"
+    def _compile(self, memory: _Memory, level: int) -> Compilation:
+        # Without its directory, so that snapshots are the same everywhere.
+        source = Source(Path(self.name).name, self.text.encode(errors="surrogateescape"))
+        return Compilation(source, memory.allocators, PACKAGES, level=level)
 
-    def _check_errors(self, source: Source, error: CompileError) -> None:
-        claims = list(self.errors)
-        for diagnostic in error.diagnostics:
-            line, column = source.position(diagnostic.start)
-            for claim in claims:
-                if claim.fits(line, column, diagnostic.code, diagnostic.message):
-                    claims.remove(claim)
-                    break
-            else:
-                raise AssertionError(f"not claimed:\n{diagnostic.render(source)}")
-        assert not claims, f"claimed, but not reported: {claims}"
-
-    def _check_run(self, compilation: Compilation) -> None:
-        output = bytearray()
-        trap: Trap | None = None
+    def _run(self, compilation: Compilation, engine: str) -> Outcome:
+        claims = self.claims
+        ir = compilation.optimise(_verifies)
+        result = ir.checked.types.type(ir.function_result[ir.function_count - 1])
         code = compilation.emit()
-        limits = {} if self.heap_limit is None else {"heap_limit": self.heap_limit}
-        backtrace = self.backtrace is not None
-        with Machine(
-            code, compilation.allocators["run"], write=output.extend, backtrace=backtrace, **limits
-        ) as machine:
-            try:
-                machine.run()
-            except Trap as caught:
-                trap = caught
-        assert output.decode().splitlines() == self.output
+        backtrace = claims.backtrace is not None or "stderr" in claims.snapshots
+        return ENGINES[engine](code, compilation.allocators["run"], result, claims.heap_limit, backtrace)
+
+    def _wrong_diagnostics(self, source: Source, diagnostics: list[Diagnostic]) -> list[str]:
+        wrong = []
+        claims = list(self.claims.errors)
+        for diagnostic in diagnostics:
+            line, column = source.position(diagnostic.start)
+            found = [c for c in claims if c.fits(line, column, diagnostic.code, diagnostic.message)]
+            if found:
+                claims.remove(found[0])
+            else:
+                wrong.append(f"{self.name}:{line}:{column}: not claimed: {diagnostic.code}: {diagnostic.message}")
+        wrong.extend([f"{self.name}:{claim.line}: claimed, and not reported: {claim}" for claim in claims])
+        return wrong
+
+    def _wrong_run(self, source: Source, outcome: Outcome) -> list[str]:
+        claims = self.claims
+        wrong = self._wrong_output(outcome.output)
+        trap = outcome.trap
         if trap is None:
-            assert self.trap is None, f"no trap, but claimed: {self.trap}"
-            return
-        line, column = compilation.source.position(trap.offset)
-        assert self.trap is not None, f"not claimed: {trap} at {line}:{column}"
-        assert self.trap.fits(line, column, trap.code, trap.message), f"{trap} at {line}:{column}, not {self.trap}"
-        if self.backtrace is not None:
-            assert trap.backtrace == self.backtrace
+            if claims.trap is not None:
+                wrong.append(f"{self.name}:{claims.trap.line}: claimed, and did not happen: {claims.trap}")
+            if claims.value is not None and shown(outcome.value) != claims.value.text:
+                wrong.append(f"{self.name}:{claims.value.line}: the value is {shown(outcome.value)}")
+            return wrong
+        line, column = source.position(trap.offset) if trap.offset >= 0 else (0, 0)
+        if claims.trap is None or not claims.trap.fits(line, column, trap.code, trap.message):
+            instead = "" if claims.trap is None else f", but {claims.trap} on line {claims.trap.line}"
+            wrong.append(f"{self.name}:{line}:{column}: not claimed: {trap}{instead}")
+        if claims.backtrace is not None and trap.backtrace != claims.backtrace:
+            wrong.append(f"{self.name}:{line}: the active functions are {' '.join(trap.backtrace)}")
+        return wrong
+
+    def _wrong_output(self, output: str) -> list[str]:
+        claims = self.claims
+        lines = output.split("\n")
+        if not lines[-1]:
+            lines.pop()
+        wrong = []
+        for claim, line in zip(claims.output, lines, strict=False):
+            if claim.text != line:
+                wrong.append(f"{self.name}:{claim.line}: expected {claim.text!r}, got {line!r}")
+        wrong.extend([f"{self.name}:{claim.line}: not written: {claim.text!r}" for claim in claims.output[len(lines) :]])
+        last = claims.output[-1].line if claims.output else 1
+        wrong.extend([f"{self.name}:{last}: not claimed: {line!r}" for line in lines[len(claims.output) :]])
+        return wrong
+
+
+class _Memory:
+    """An allocator a stage, which finds out about misuse and, at the end, about leaks."""
+
+    def __init__(self) -> None:
+        # One frame a block tells which stage leaks, and more would take longer than the stages.
+        self._debug = {stage: DebugAllocator(Arena(PageAlloc()), depth=1) for stage in (*STAGES, SCRATCH)}
+        self._closing = ExitStack()
+        self.allocators = StageAllocators(self._debug)
+
+    def __enter__(self) -> _Memory:
+        for allocator in self._debug.values():
+            self._closing.enter_context(allocator)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._closing.__exit__(kind, error, trace)
+
+
+def _diagnostics(compilation: Compilation, only_check: bool) -> list[Diagnostic]:
+    """What is wrong with the program, in source order. With `only_check`, as far as the type checker knows."""
+    try:
+        compilation.check()
+        compilation.require_valid()
+        if not only_check:
+            _verifies("lower", compilation.lower())
+    except CompileError as error:
+        return error.diagnostics
+    return []
+
+
+def _verifies(stage: str, ir: Ir[Allocator]) -> None:
+    with Arena(PageAlloc()) as scratch:
+        messages = verify(ir, scratch)
+    assert not messages, f"after {stage}: {'; '.join(messages)}"
+
+
+def shown(value: Any) -> str:
+    """A scalar or Str as `str.from` writes it; nothing for no value."""
+    if isinstance(value, bool):
+        return bool_text(value)
+    if isinstance(value, float):
+        return double_text(value)
+    return "" if value is None else str(value)
+
+
+def compare(path: Path, text: str, bless: bool) -> None:
+    """Compare a text with a committed file, or write it there. Raises `Mismatch`."""
+    if bless:
+        path.write_bytes(text.encode())
+        return
+    kept = path.read_bytes().decode() if path.exists() else ""
+    if text != kept:
+        difference = unified_diff(kept.splitlines(), text.splitlines(), "committed", "now", lineterm="")
+        raise Mismatch("\n".join([f"{path}: not up to date (`pytest --bless` writes it)", *difference]))
 
 
 def load(path: Path) -> Program:
     """The test program in a file."""
-    return Program(path.as_posix(), path.read_text())
+    # What is no UTF-8 goes the way back when it is compiled.
+    return Program(path.as_posix(), path.read_bytes().decode(errors="surrogateescape"))
+
+
+def load_page(path: Path) -> list[tuple[str, Program]]:
+    """The programs of a Markdown page, by heading: the ```garden blocks below it, as one.
+
+    All other lines are blank in them, so that lines have the same numbers as on the page.
+    """
+    lines = path.read_text(encoding="utf-8").split("\n")
+    sections: list[tuple[str, list[str]]] = []
+    fence = ""
+    for number, line in enumerate(lines):
+        if line.startswith("```"):
+            fence = "" if fence else line
+            continue
+        heading = _HEADING.match(line)
+        if heading and not fence:
+            sections.append((heading[1], [""] * number))
+        if fence == "```garden" and not sections:
+            raise AnnotationError(f"{path.as_posix()}:{number + 1}: a program without a heading")
+        for _, kept in sections[-1:]:
+            kept.append(line if fence == "```garden" else "")
+    return [(heading, Program(path.as_posix(), "\n".join(kept))) for heading, kept in sections if "".join(kept).strip()]

@@ -38,7 +38,7 @@ def test_the_examples_of_a_page_run_as_shown(page: Path, monkeypatch: pytest.Mon
     for line, code, expected in examples(page):
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
-            exec(compile("\n" * (line - 1) + code, str(page), "exec"), names)
+            exec(compile("\n" * (line - 1) + code, str(page), "exec", dont_inherit=True), names)
         if expected is not None:
             pattern = re.escape(expected.strip()).replace(r"\.\.\.", ".*?")
             assert re.fullmatch(pattern, printed.getvalue().strip(), re.DOTALL), printed.getvalue()

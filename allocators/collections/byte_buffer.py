@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import builtins
+from collections.abc import Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 from allocators._mypyc import mypyc_attr
 from allocators.collections.vec import Vec
@@ -17,7 +19,7 @@ A = TypeVar("A", bound=Allocator, covariant=True)
 
 @mypyc_attr(native_class=True)
 class ByteBuffer(Generic[A]):
-    """Bytes that grow at the end. `vec` is the Vec behind them, for everything else that a Vec can do."""
+    """Bytes that grow. `vec` is the Vec behind them, for everything else that a Vec can do."""
 
     __slots__ = ("vec",)
 
@@ -48,6 +50,49 @@ class ByteBuffer(Generic[A]):
 
     def __bytes__(self) -> bytes:
         return bytes(self.vec.view)
+
+    @overload
+    def __getitem__(self, index: int) -> int: ...
+    @overload
+    def __getitem__(self, index: builtins.slice) -> memoryview: ...
+    def __getitem__(self, index: int | builtins.slice) -> Any:
+        """One byte, or a view of several without a copy."""
+        return self.vec[index]
+
+    @overload
+    def __setitem__(self, index: int, item: int) -> None: ...
+    @overload
+    def __setitem__(self, index: builtins.slice, item: ReadableBuffer) -> None: ...
+    def __setitem__(self, index: int | builtins.slice, item: Any) -> None:
+        """Overwrite one byte, or several with as many."""
+        self.vec[index] = item
+
+    def __delitem__(self, index: int | builtins.slice) -> None:
+        """Take out one byte, or several in a row."""
+        del self.vec[index]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.vec)
+
+    def insert(self, index: int, data: ReadableBuffer) -> None:
+        """Insert bytes before `index`."""
+        self.vec.insert_all(index, data)
+
+    def fill(self, byte: int, count: int) -> None:
+        """Append `count` times the same byte."""
+        self.vec.fill(byte, count)
+
+    def numpy(self) -> Any:
+        """The bytes as a numpy array, without a copy. Needs numpy."""
+        return self.vec.numpy()
+
+    def reserve(self, additional: int) -> None:
+        """Make room for `additional` bytes behind the last one."""
+        self.vec.reserve(additional)
+
+    def shrink_to_fit(self) -> None:
+        """Give back the capacity behind the last byte."""
+        self.vec.shrink_to_fit()
 
     def truncate(self, length: int) -> None:
         """Keep the first `length` bytes and the capacity."""

@@ -9,17 +9,20 @@ bytes. Nothing is ever removed.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Final, Generic, Self, TypeVar
 
 from allocators._mypyc import i64, mypyc_attr
 from allocators.collections.byte_buffer import ByteBuffer
 from allocators.collections.vec import Vec
-from allocators.protocol import Allocator
+from allocators.protocol import Allocator, MisuseError
 
 A = TypeVar("A", bound=Allocator, covariant=True)
 
 _FIRST_SLOTS: Final = 32
+#: Offsets have 32 bits.
+_MOST_BYTES: Final = (1 << 32) - 1
 
 
 @mypyc_attr(native_class=True)
@@ -48,6 +51,8 @@ class Interner(Generic[A]):
             if found:
                 return found - 1
         new_id = len(self._ends)
+        if len(self._bytes) + len(text) > _MOST_BYTES:
+            raise MisuseError(f"an interner holds at most {_MOST_BYTES} bytes")
         if 2 * (new_id + 1) > self._mask + 1:
             self._rehash()
             slot = self._find(text, hashed)
@@ -79,6 +84,8 @@ class Interner(Generic[A]):
             slot = (slot + 1) & mask
 
     def _rehash(self) -> None:
+        # Before there is a new table that nobody would close.
+        self._slots.check_open()
         size = max(_FIRST_SLOTS, 2 * (self._mask + 1))
         slots: Vec[A] = Vec(self.allocator, "I")
         slots.fill(0, size)
@@ -93,6 +100,9 @@ class Interner(Generic[A]):
         self._slots = slots
         self._mask = mask
 
+    def __contains__(self, text: bytes) -> bool:
+        return self.find(text) >= 0
+
     def lookup(self, id: int) -> bytes:
         """The byte string of an id; IndexError where there is none."""
         if not 0 <= id < len(self._ends):
@@ -100,6 +110,26 @@ class Interner(Generic[A]):
         ends = self._ends.data
         start: int = ends[id - 1] if id else 0
         return self._bytes.slice(start, ends[id])
+
+    def __iter__(self) -> Iterator[bytes]:
+        """The byte strings in the order of their ids."""
+        return map(self.lookup, range(len(self)))
+
+    def clear(self) -> None:
+        """Forget all byte strings, keep the capacity."""
+        self._bytes.clear()
+        self._ends.clear()
+        self._hashes.clear()
+        slots = len(self._slots)
+        self._slots.clear()
+        if slots:
+            self._slots.fill(0, slots)
+
+    def shrink_to_fit(self) -> None:
+        """Give back the capacity that the byte strings do not need."""
+        self._bytes.vec.shrink_to_fit()
+        self._ends.shrink_to_fit()
+        self._hashes.shrink_to_fit()
 
     def close(self) -> None:
         """Give the memory back; closing twice is harmless."""

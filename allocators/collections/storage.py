@@ -53,11 +53,11 @@ class Storage(Generic[A]):
         return block.view[: self.layout.size].cast(format)  # type: ignore[call-overload,no-any-return]
 
     def close(self) -> None:
-        """Give the block back; closing twice is harmless."""
+        """Give the block back, unless a scope or a reset has ended it already; closing twice is harmless."""
         if self.closed:
             return
         block = self.block
-        if block is not None:
+        if block is not None and not block.released:
             self.allocator.deallocate(block, self.layout)
         self.block = None
         self.layout = Layout(0, 1)

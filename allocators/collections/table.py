@@ -10,13 +10,18 @@ row costs one counter and one view write per column, about 30 ns each in compile
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
-from typing import Any, Final, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
 
 from allocators._mypyc import i64, mypyc_attr
 from allocators.collections.storage import Storage, release_view
+from allocators.collections.vec import as_items
 from allocators.layout import ITEM_SIZES, Layout
 from allocators.protocol import Allocator, LayoutError, MisuseError
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 A = TypeVar("A", bound=Allocator, covariant=True)
 
@@ -113,7 +118,12 @@ class Table(Generic[A]):
             release_view(column)
 
     def reserve(self, additional: int) -> None:
-        """Make room for `additional` rows behind the last one, at least doubling if it must grow."""
+        """Make room for `additional` rows behind the last one, at least doubling if it must grow.
+
+        On `AllocError` nothing has changed, here and wherever the table must grow.
+        """
+        if additional < 0:
+            raise MisuseError(f"cannot reserve room for {additional} rows")
         needed = self._length + additional
         if needed > self.capacity:
             self._set_capacity(max(needed, 2 * self.capacity, _FIRST_CAPACITY))
@@ -138,14 +148,100 @@ class Table(Generic[A]):
         self._length = row + 1
         return row
 
+    def extend(self, *columns: ReadableBuffer | Iterable[float]) -> None:
+        """Add many rows, given as columns of one length: buffers by one copy each, anything else item by item.
+
+        Raises ValueError where lengths differ or an item does not fit; nothing is added then.
+        """
+        if len(columns) != len(self.formats):
+            raise ValueError(f"a row has {len(self.formats)} items, not {len(columns)}")
+        sources: list[memoryview] = []
+        for column, format in zip(columns, self.formats, strict=True):
+            # A copy: a column may be a view of our own bytes, which can move.
+            copy = bytes(as_items(column, format))
+            sources.append(memoryview(copy).cast(format))  # type: ignore[call-overload]
+        count = len(sources[0])
+        if any([len(source) != count for source in sources]):
+            raise ValueError(f"the columns differ in length: {', '.join([str(len(source)) for source in sources])}")
+        self.reserve(count)
+        start: int = self._length
+        for target, source in zip(self.columns, sources, strict=True):
+            target[start : start + count] = source
+        self._length += count
+
+    def insert(self, row: int, *items: int | float) -> None:
+        """Insert a row before `row`, with the meaning of `list.insert`."""
+        length = self.append(*items)
+        if row < 0:
+            row = max(row + length, 0)
+        row = min(row, length)
+        for column in self.columns:
+            item = column[length]
+            column[row + 1 : length + 1] = column[row:length]
+            column[row] = item
+
+    def fill(self, count: int, *items: int | float) -> int:
+        """Add `count` equal rows and return the index of the first."""
+        if count < 0:
+            raise MisuseError(f"count must not be negative: {count}")
+        start: int = self._length
+        if count == 0:
+            return start
+        self.reserve(count)
+        self.append(*items)
+        for column in self.columns:
+            done = 1
+            while done < count:
+                step = min(done, count - done)
+                column[start + done : start + done + step] = column[start : start + step]
+                done += step
+        self._length = start + count
+        return start
+
     def __getitem__(self, row: int) -> tuple[Any, ...]:
         """All items of one row."""
+        row = self._check_row(row)
+        return tuple([column[row] for column in self.columns])
+
+    def __setitem__(self, row: int, items: Sequence[int | float]) -> None:
+        """Overwrite one row. Raises ValueError where the items do not fit; the row is as it was then."""
+        before = self[row]
+        if len(items) != len(before):
+            raise ValueError(f"a row has {len(before)} items, not {len(items)}")
+        row = self._check_row(row)
+        try:
+            for column, item in zip(self.columns, items, strict=True):
+                column[row] = item  # type: ignore[assignment]
+        except (TypeError, ValueError):
+            for column, item in zip(self.columns, before, strict=True):
+                column[row] = item
+            raise
+
+    def __delitem__(self, row: int) -> None:
+        """Take out one row; those behind it move up."""
+        row = self._check_row(row)
+        length: int = self._length
+        for column in self.columns:
+            column[row : length - 1] = column[row + 1 : length]
+        self._length = length - 1
+
+    def _check_row(self, row: int) -> int:
         length: int = self._length
         if row < 0:
             row += length
         if not 0 <= row < length:
             raise IndexError(f"row {row} is outside a table of {length} rows")
-        return tuple([column[row] for column in self.columns])
+        return row
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        """The rows as they are now; the table must not grow or shrink meanwhile."""
+        return zip(*[self.column(index) for index in range(len(self.formats))], strict=True)
+
+    def pop(self) -> tuple[Any, ...]:
+        """Take off and return the last row; IndexError when empty."""
+        items = self[-1]
+        self._length -= 1
+        return items
 
     def column(self, index: int) -> memoryview:
         """The items of one column, without a copy; stale once the table grows, shrinks or closes."""

@@ -10,6 +10,7 @@ slice assignment for bulk work. Growing over an arena abandons the old block unl
 from __future__ import annotations
 
 import importlib
+import mmap
 from array import array
 from collections.abc import Iterable, Iterator
 from types import TracebackType
@@ -73,7 +74,12 @@ class Vec(Generic[A]):
             self.data = self._storage.view(self.format)
 
     def reserve(self, additional: int) -> None:
-        """Make room for `additional` items behind the last one, at least doubling if it must grow."""
+        """Make room for `additional` items behind the last one, at least doubling if it must grow.
+
+        On `AllocError` nothing has changed, here and wherever the Vec must grow.
+        """
+        if additional < 0:
+            raise MisuseError(f"cannot reserve room for {additional} items")
         needed = self._length + additional
         if needed > self.capacity:
             self._set_capacity(max(needed, 2 * self.capacity, _FIRST_CAPACITY))
@@ -86,12 +92,17 @@ class Vec(Generic[A]):
         self.data[length] = item  # type: ignore[assignment]
         self._length = length + 1
 
-    def pop(self) -> Any:
-        """Take off and return the last item; IndexError when empty."""
-        if self._length == 0:
-            raise IndexError("pop from an empty Vec")
-        item = self.data[self._length - 1]
-        self._length -= 1
+    def pop(self, index: int = -1) -> Any:
+        """Take out and return one item, by default the last; IndexError where there is none."""
+        if index == -1:
+            length = self._length - 1
+            if length < 0:
+                raise IndexError("pop from an empty Vec")
+            item = self.data[length]
+            self._length = length
+            return item
+        item = self.data[self._check_index(index)]
+        del self[index]
         return item
 
     def extend(self, items: ReadableBuffer | Iterable[float]) -> None:
@@ -103,25 +114,36 @@ class Vec(Generic[A]):
 
     def insert(self, index: int, item: int | float) -> None:
         """Insert before `index`, with the meaning of `list.insert`."""
+        self.insert_all(index, (item,))
+
+    def insert_all(self, index: int, items: ReadableBuffer | Iterable[float]) -> None:
+        """Insert many items before `index`. Where one does not fit, none is inserted."""
         if index < 0:
             index = max(index + self._length, 0)
-        self._splice(min(index, self._length), (item,))
+        self._splice(min(index, self._length), items)
 
     def _splice(self, at: int, items: ReadableBuffer | Iterable[float]) -> None:
-        self._check_open()
+        self.check_open()
         source = as_items(items, self.format)
         count = len(source)
         if count == 0:
             return
-        if source.obj is self.data.obj:
-            # A view of the memory that is about to move.
-            source = as_items(source.tolist(), self.format)
+        if self._may_move(source, at, count):
+            source = memoryview(bytes(source)).cast(self.format)  # type: ignore[call-overload]
         self.reserve(count)
         self.data[at + count : self._length + count] = self.data[at : self._length]
         self.data[at : at + count] = source
         self._length += count
 
-    def _check_open(self) -> None:
+    def _may_move(self, source: memoryview, at: int, count: int) -> bool:
+        """Whether some bytes of `source` may be our own, and go elsewhere before they are copied."""
+        if at == self._length and self._length + count <= self.capacity:
+            return False
+        # These are what they are; anything else, such as a numpy array, may itself be looking at our bytes.
+        return source.obj is self.data.obj or not isinstance(source.obj, (bytes, bytearray, array, mmap.mmap))
+
+    def check_open(self) -> None:
+        """Raise `MisuseError` once the Vec is closed."""
         if self._storage.closed:
             raise MisuseError("the container is closed")
 
@@ -142,9 +164,27 @@ class Vec(Generic[A]):
     def __setitem__(self, index: int | slice, item: Any) -> None:
         """Overwrite one item, or several with as many."""
         if isinstance(index, slice):
-            self.view[index] = as_items(item, self.format)
+            place = self.view[index]
+            source = as_items(item, self.format)
+            if len(source) != len(place):
+                raise ValueError(f"{len(source)} items cannot take the place of {len(place)}")
+            place[:] = source
         else:
             self.data[self._check_index(index)] = item
+
+    def __delitem__(self, index: int | slice) -> None:
+        """Take out one item, or several in a row; what is behind them moves up."""
+        if isinstance(index, slice):
+            start, end, step = index.indices(self._length)
+            if step != 1:
+                raise MisuseError("only items in a row can be taken out of a Vec at once")
+        else:
+            start = self._check_index(index)
+            end = start + 1
+        if end > start:
+            left = self._length - (end - start)
+            self.data[start:left] = self.data[end : self._length]
+            self._length = left
 
     def _check_index(self, index: int) -> int:
         length: int = self._length
@@ -155,7 +195,9 @@ class Vec(Generic[A]):
         return index
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self.view)
+        """The items in order, as a list does it: those that are added meanwhile included. `view` is faster."""
+        self.check_open()
+        return _Items(self)
 
     def fill(self, item: int | float, count: int) -> None:
         """Append `count` copies of one item."""
@@ -173,6 +215,13 @@ class Vec(Generic[A]):
             self.data[start + done : start + done + step] = self.data[start : start + step]
             done += step
         self._length += count
+
+    def copy(self) -> Vec[A]:
+        """A Vec of its own with the same items, over the same allocator, with no spare capacity."""
+        self.check_open()
+        copy: Vec[A] = Vec(self.allocator, self.format, self._length)
+        copy.extend(self.view)
+        return copy
 
     def truncate(self, length: int) -> None:
         """Keep the first `length` items and the capacity."""
@@ -192,7 +241,7 @@ class Vec(Generic[A]):
     @property
     def view(self) -> memoryview:
         """The items, without a copy; stale once the Vec grows, shrinks or closes."""
-        self._check_open()
+        self.check_open()
         return self.data[: self._length]
 
     def numpy(self) -> Any:
@@ -217,6 +266,27 @@ class Vec(Generic[A]):
 
     def __repr__(self) -> str:
         return f"<Vec of {self._length} {self.format!r} items, capacity {self.capacity}>"
+
+
+@mypyc_attr(native_class=True)
+class _Items:
+    """Goes through a Vec by index, so that it may grow and move meanwhile."""
+
+    __slots__ = ("_next", "_vec")
+
+    def __init__(self, vec: Vec[Any]) -> None:
+        self._vec: Final = vec
+        self._next: i64 = 0
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Any:
+        index = self._next
+        if index >= self._vec._length:
+            raise StopIteration
+        self._next = index + 1
+        return self._vec.data[index]
 
 
 def as_items(items: ReadableBuffer | Iterable[float], format: str) -> memoryview:

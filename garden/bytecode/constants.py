@@ -41,13 +41,12 @@ class ConstantPool(Generic[A, S]):
         self._starts: Vec[S] = Vec(scratch, "I")  # by symbol: word in `Code.strings` + 1, or 0
         self._string_places: Vec[S] = Vec(scratch, "I")  # by symbol: index in the constant area + 1, or 0
         self._addresses: Vec[S] = Vec(scratch, "I")  # pairs: the first of some constants that are addresses, how many
-        try:
-            symbols = len(code.checked.ast.symbols)
-            self._starts.fill(0, symbols)
-            self._string_places.fill(0, symbols)
-        except BaseException:
-            self.close()
-            raise
+
+    def prepare(self) -> None:
+        """Take the memory for the symbols of the program."""
+        symbols = len(self._code.checked.ast.symbols)
+        self._starts.fill(0, symbols)
+        self._string_places.fill(0, symbols)
 
     def wide(self, value: int) -> int:
         """The index of a constant word."""
@@ -83,6 +82,10 @@ class ConstantPool(Generic[A, S]):
         self._addresses.append(place)
         self._addresses.append(count)
 
+    def table_word(self, value: int, is_str: bool) -> int:
+        """What stands for a key or value in a table until `finish`: the word, or where the text of a symbol starts."""
+        return self.string_start(value) if is_str else value
+
     def worth_a_table(self, first: int, last: int, keys: int) -> bool:
         """Whether a table for so many keys, of which these are the smallest and the greatest, is not too sparse."""
         return last - first < _SPARE_SLOTS + _SLOTS_PER_KEY * keys
@@ -90,7 +93,7 @@ class ConstantPool(Generic[A, S]):
     def add_table(self, first: int, last: int, default: int, str_keys: bool, str_values: bool) -> int:
         """Add a table from key `first` to `last` with the default in all slots, and return its index.
 
-        Str keys and values are given as the words that the strings start at.
+        Keys and values are given as `table_word` has them.
         """
         constants = self._code.constants
         table = len(constants)

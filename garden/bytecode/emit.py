@@ -26,7 +26,7 @@ from garden.bytecode.assembler import Assembler
 from garden.bytecode.code import Code
 from garden.bytecode.constants import ConstantPool
 from garden.bytecode.liveness import Liveness
-from garden.bytecode.ops import REGISTERS
+from garden.bytecode.ops import REGISTERS, TABLE_COUNT, TABLE_DEFAULT, TABLE_SLOTS
 from garden.bytecode.order import BlockOrder
 from garden.bytecode.peephole import peephole
 from garden.bytecode.regalloc import ALL_REGISTERS, FEWEST_REGISTERS, RegisterAllocator, register_arguments
@@ -182,6 +182,7 @@ class _Emission(Generic[A, S]):
         "_order",
         "_pool",
         "_registers",
+        "_subjects",
         "_tables",
         "_unless",
         "_when",
@@ -202,31 +203,22 @@ class _Emission(Generic[A, S]):
         self._block_chains: Vec[S] = Vec(scratch, "I")
         self._function_pcs: Vec[S] = Vec(scratch, "I")
         self._function_chains: Vec[S] = Vec(scratch, "I")
+        self._subjects: Vec[S] = Vec(scratch, "B")  # by block: the register that its branch has compared
         self._tables: Vec[S] = Vec(scratch, "I")  # switch tables of the function, whose slots are still blocks
         self._constants: ConstantPool[A, S] = ConstantPool(code, scratch)
+        self._order: BlockOrder[S] = BlockOrder(ir, scratch)
+        self._liveness: Liveness[S] = Liveness(ir, self._order, scratch, register_arguments(registers))
+        self._registers: RegisterAllocator[A, S] = RegisterAllocator(
+            ir, self._assembler, self._constants, self._order, self._liveness, scratch, registers
+        )
         try:
-            self._order: BlockOrder[S] = BlockOrder(ir, scratch)
-        except BaseException:
-            self._constants.close()
-            raise
-        try:
-            self._liveness: Liveness[S] = Liveness(ir, self._order, scratch, register_arguments(registers))
-        except BaseException:
-            self._order.close()
-            self._constants.close()
-            raise
-        try:
-            self._registers: RegisterAllocator[A, S] = RegisterAllocator(
-                ir, self._assembler, self._constants, self._order, self._liveness, scratch, registers
-            )
-        except BaseException:
-            self._liveness.close()
-            self._order.close()
-            self._constants.close()
-            raise
-        try:
+            self._constants.prepare()
+            self._order.prepare()
+            self._liveness.prepare()
+            self._registers.prepare()
             self._block_pcs.fill(0, ir.block_count)
             self._block_chains.fill(0, ir.block_count)
+            self._subjects.fill(0, ir.block_count)
             self._function_pcs.fill(0, ir.function_count)
             self._function_chains.fill(0, ir.function_count)
         except BaseException:
@@ -239,6 +231,7 @@ class _Emission(Generic[A, S]):
         self._order.close()
         self._constants.close()
         self._tables.close()
+        self._subjects.close()
         self._function_chains.close()
         self._function_pcs.close()
         self._block_chains.close()
@@ -248,10 +241,11 @@ class _Emission(Generic[A, S]):
         ir = self._ir
         count = ir.function_count
         self._code.entry = self._assembler.pc
-        self._emit_call(count - 1)
+        self._assembler.emit(bytecode.CALL, 0, 0, 0, 0)
         self._assembler.emit(bytecode.HALT, 0, 0, 0, 0)
         for function in range(1, count):
             self._emit_function(function)
+        self._assembler.set_target(self._code.entry, self._function_pcs.data[count - 1])
         self._assembler.finish()
         self._constants.finish()
 
@@ -290,17 +284,21 @@ class _Emission(Generic[A, S]):
         pc = self._assembler.label()
         self._block_pcs.data[block] = pc
         self._resolve(self._block_chains.data[block], pc)
-        self._registers.begin_block(block, previous)
+        known: i64 = -1
+        number: i64 = 0
         if self._order.predecessors.data[block] == 1:
             # What the condition of the branch has found out.
             ir = self._ir
-            branch: int = ir.block_last[self._order.dominators.data[block]]
+            above: int = self._order.dominators.data[block]
+            branch: int = ir.block_last[above]
             if self._ops[branch] == op.BRANCH_CMP_IMM:
                 equal: int = ir.c[branch] if ir.b[branch] == op.IEQ_IMM else 0
                 if ir.b[branch] == op.INE_IMM:
                     equal = ir.d[branch]
                 if equal and self._pool[equal + 1] == block:
-                    self._registers.know(ir.a[branch], ir.imm[branch])
+                    known = self._subjects.data[above]
+                    number = ir.imm[branch]
+        self._registers.begin_block(block, previous, known, number)
 
     def _emit_block(self, block: int) -> None:
         ir = self._ir
@@ -335,13 +333,12 @@ class _Emission(Generic[A, S]):
                         assembler.emit(_DIRECT[opcode], registers.define(row), first, 0, imms[row])
             elif opcode == op.CALL:
                 callee: int = left[row]
-                # What a function changes by calling itself it changes anyway.
                 clobbered: i64 = registers.clobbers.data[callee]
-                written = registers.written
                 registers.pass_arguments(right[row], clobbered)
-                if callee == self._function:
-                    registers.written = written
-                self._emit_call(callee)
+                # What a function changes by calling itself it changes anyway.
+                if callee != self._function:
+                    registers.written |= clobbered
+                self._emit_to_function(bytecode.CALL, callee)
                 registers.end_call(right[row], row)
             elif opcode == op.SYS:
                 arguments: int = right[row]
@@ -358,17 +355,12 @@ class _Emission(Generic[A, S]):
                 assembler.emit(bytecode.ALLOC, registers.define(row), 0, 0, imms[row])
             elif heads[row]:
                 if opcode == op.LOOKUP:
-                    first = registers.use(left[row])
-                    table = self._lookup_table(row)
-                    assembler.emit(bytecode.LOOKUP, registers.define(row), first, 0, table)
+                    self._emit_lookup(row)
                 else:
                     first = registers.use(left[row])
                     assembler.emit(_DIRECT[opcode], registers.define(row), first, 0, imms[row])
             row = nexts[row]
         self._emit_terminator(block, row, opcode)
-
-    def _emit_call(self, function: int) -> None:
-        self._emit_to_function(bytecode.CALL, function)
 
     def _emit_to_function(self, opcode: i64, function: int) -> None:
         """Emit a call, tail call or jump to the start of a function."""
@@ -396,17 +388,18 @@ class _Emission(Generic[A, S]):
                 self._emit_to_function(bytecode.TAIL, callee)
         elif opcode == op.JUMP:
             self._consume_edge(ir.c[row])
-            if registers.plan_edge(block, ir.c[row]):
+            registers.end_block(block, False)
+            if registers.plan_edge(ir.c[row]):
                 registers.emit_edge(ir.c[row])
             self._jump_on(ir.c[row])
         elif opcode == op.SWITCH:
             self._emit_switch(block, row)
         else:
-            self._emit_condition(row, opcode)
+            self._subjects.data[block] = self._emit_condition(row, opcode)
             self._consume_edge(ir.c[row])
             self._consume_edge(ir.d[row])
-            self._emit_branch(block, ir.c[row], ir.d[row])
-        registers.end_block(block, opcode > op.JUMP and opcode != op.TAIL)
+            registers.end_block(block, True)
+            self._emit_branch(ir.c[row], ir.d[row])
 
     def _consume_edge(self, edge: int) -> None:
         """Consume the arguments of an edge, as far as the parameters are used."""
@@ -432,21 +425,21 @@ class _Emission(Generic[A, S]):
         if target != self._following:
             self._jump_to(bytecode.JMP, target)
 
-    def _emit_condition(self, row: i64, opcode: i64) -> None:
-        """Find the jumps of a branch, and bring its operands into registers."""
+    def _emit_condition(self, row: i64, opcode: i64) -> i64:
+        """Find the jumps of a branch, bring its operands into registers, and return the first of these."""
         ir = self._ir
         registers = self._registers
         if opcode == op.BRANCH:
             first = registers.use(ir.a[row])
             self._when = first << 8 | bytecode.JMPT
             self._unless = first << 8 | bytecode.JMPF
-            return
+            return first
         comparison: i64
         if opcode == op.BRANCH_CMP:
             comparison = ir.imm[row]
             first = registers.use_both(ir.a[row], ir.b[row])
             self._set_jumps(comparison, first, registers.second)
-            return
+            return first
         comparison = ir.b[row]
         number: i64 = ir.imm[row]
         first = registers.use(ir.a[row])
@@ -454,7 +447,7 @@ class _Emission(Generic[A, S]):
             fields = (number & 0xFFFF) << 16 | first << 8
             self._when = fields | _JUMPS[comparison]
             self._unless = fields | _INVERSE_JUMPS[comparison]
-            return
+            return first
         registers.load_word(registers.scratch, number)
         if comparison == op.IGT_IMM:
             self._set_jumps(op.ILT, registers.scratch, first)
@@ -464,6 +457,7 @@ class _Emission(Generic[A, S]):
             self._set_jumps(op.IEQ, first, registers.scratch)
         else:
             self._set_jumps(op.INE, first, registers.scratch)
+        return first
 
     def _set_jumps(self, comparison: i64, left: i64, right: i64) -> None:
         self._when = right << 16 | left << 8 | _JUMPS[comparison]
@@ -471,15 +465,15 @@ class _Emission(Generic[A, S]):
             left, right = right, left
         self._unless = right << 16 | left << 8 | _INVERSE_JUMPS[comparison]
 
-    def _emit_branch(self, block: int, yes: int, no: int) -> None:
+    def _emit_branch(self, yes: int, no: int) -> None:
         registers = self._registers
         pool = self._pool
-        yes_takes_code = registers.plan_edge(block, yes)
-        no_takes_code = registers.plan_edge(block, no)
+        yes_takes_code = registers.plan_edge(yes)
+        no_takes_code = registers.plan_edge(no)
         if not no_takes_code and (yes_takes_code or pool[yes + 1] == self._following):
             self._jump_to(self._unless, pool[no + 1])
             if yes_takes_code:
-                registers.plan_edge(block, yes)
+                registers.plan_edge(yes)
                 registers.emit_edge(yes)
             self._jump_on(yes)
         elif not yes_takes_code:
@@ -491,44 +485,152 @@ class _Emission(Generic[A, S]):
             assembler = self._assembler
             jump = assembler.pc
             assembler.emit_word(self._unless)
-            registers.plan_edge(block, yes)
+            registers.plan_edge(yes)
             registers.emit_edge(yes)
             self._jump_to(bytecode.JMP, pool[yes + 1])
             assembler.set_target(jump, assembler.label())
-            registers.plan_edge(block, no)
+            registers.plan_edge(no)
             registers.emit_edge(no)
             self._jump_on(no)
 
     # Tables.
 
-    def _table_range(self, cases: int, is_str: bool) -> tuple[int, int]:
-        """The smallest and the greatest key of a switch or lookup list that has keys."""
+    def _emit_switch(self, block: int, row: i64) -> None:
+        ir = self._ir
+        pool = self._pool
+        assembler = self._assembler
+        constants = self._constants
+        registers = self._registers
+        cases: int = ir.b[row]
+        end: int = cases + 1 + pool[cases]
+        is_str: bool = ir.type[ir.a[row]] == STR
+        subject = registers.use(ir.a[row])
+        for cell in range(cases + 1, end, 2):
+            self._consume_edge(pool[cell])
+        registers.end_block(block, True)
+        first, last = self._key_range(cases, is_str)
+        if not constants.worth_a_table(first, last, pool[cases] // 2):
+            self._emit_comparisons(cases, subject, is_str)
+            return
+        switch = assembler.pc
+        assembler.emit(bytecode.SWITCH, subject, 0, 0, 0)
+        table = constants.add_table(first, last, self._emit_arm(pool[cases + 1]), is_str, False)
+        assembler.set_target(switch, table)
+        self._tables.append(table)
+        for cell in range(cases + 2, end, 2):
+            slot = constants.table_word(pool[cell], is_str) - first
+            constants.set_slot(table, slot, self._emit_arm(pool[cell + 1]))
+
+    def _emit_arm(self, edge: int) -> i64:
+        """Where a table leads for an edge: the negative of a block, or the pc of the code that the edge takes."""
+        registers = self._registers
+        target: i64 = self._pool[edge + 1]
+        if not registers.plan_edge(edge):
+            return -target
+        pc = self._assembler.label()
+        registers.emit_edge(edge)
+        self._jump_to(bytecode.JMP, target)
+        return pc
+
+    def _fill_tables(self) -> None:
+        """Now that all blocks of the function have a pc, put them into its switch tables."""
+        constants = self._code.constants.data
+        pcs = self._block_pcs.data
+        for table in self._tables.view:
+            for place in range(table + TABLE_DEFAULT, table + TABLE_SLOTS + constants[table + TABLE_COUNT]):
+                target: i64 = constants[place]
+                if target < 0:
+                    constants[place] = pcs[-target]
+        self._tables.clear()
+
+    def _emit_comparisons(self, cases: int, subject: i64, is_str: bool) -> None:
+        """A switch as a chain of comparisons."""
+        pool = self._pool
+        assembler = self._assembler
+        registers = self._registers
+        for cell in range(cases + 2, cases + 1 + pool[cases], 2):
+            edge: int = pool[cell + 1]
+            takes_code = registers.plan_edge(edge)
+            self._compare(subject, pool[cell], is_str)
+            if takes_code:
+                jump = assembler.pc
+                assembler.emit_word(self._unless)
+                registers.emit_edge(edge)
+                self._jump_to(bytecode.JMP, pool[edge + 1])
+                assembler.set_target(jump, assembler.label())
+            else:
+                self._jump_to(self._when, pool[edge + 1])
+        edge = pool[cases + 1]
+        if registers.plan_edge(edge):
+            registers.emit_edge(edge)
+        self._jump_on(edge)
+
+    def _compare(self, subject: i64, key: int, is_str: bool) -> None:
+        """Find the jumps for a comparison of a register with a key."""
+        if not is_str and _MIN_IMM16 <= key <= _MAX_IMM16:
+            fields = (key & 0xFFFF) << 16 | subject << 8
+            self._when = fields | bytecode.JMPEQ_IMM
+            self._unless = fields | bytecode.JMPNE_IMM
+            return
+        registers = self._registers
+        if is_str:
+            self._assembler.emit(bytecode.LOAD_CONST, registers.scratch, 0, 0, self._constants.string(key))
+        else:
+            registers.load_word(registers.scratch, key)
+        self._set_jumps(op.IEQ, subject, registers.scratch)
+
+    def _key_range(self, cases: int, is_str: bool) -> tuple[int, int]:
+        """The smallest and the greatest key of a switch or lookup list; (0, -1) where there is none."""
         pool = self._pool
         constants = self._constants
-        first: int = constants.place(pool[cases + 2], is_str)
+        if pool[cases] == 1:
+            return 0, -1
+        first = constants.table_word(pool[cases + 2], is_str)
         last = first
         for cell in range(cases + 4, cases + pool[cases], 2):
-            key: int = constants.place(pool[cell], is_str)
+            key = constants.table_word(pool[cell], is_str)
             if key < first:
                 first = key
             elif key > last:
                 last = key
         return first, last
 
-    def _lookup_table(self, row: i64) -> int:
+    def _emit_lookup(self, row: i64) -> None:
         ir = self._ir
         pool = self._pool
+        assembler = self._assembler
         constants = self._constants
+        registers = self._registers
         cases: int = ir.b[row]
-        keys_are_str: bool = ir.type[ir.a[row]] == STR
+        is_str: bool = ir.type[ir.a[row]] == STR
         values_are_str: bool = ir.type[row] == STR
-        default = constants.place(pool[cases + 1], values_are_str)
-        first = 0
-        last = -1
-        if pool[cases] > 1:
-            first, last = self._table_range(cases, keys_are_str)
-        table = constants.add_table(first, last, default, keys_are_str, values_are_str)
+        first, last = self._key_range(cases, is_str)
+        subject = registers.use(ir.a[row])
+        result = registers.define(row)
+        if constants.worth_a_table(first, last, pool[cases] // 2):
+            default = constants.table_word(pool[cases + 1], values_are_str)
+            table = constants.add_table(first, last, default, is_str, values_are_str)
+            for cell in range(cases + 2, cases + pool[cases], 2):
+                slot = constants.table_word(pool[cell], is_str) - first
+                constants.set_slot(table, slot, constants.table_word(pool[cell + 1], values_are_str))
+            assembler.emit(bytecode.LOOKUP, result, subject, 0, table)
+            return
+        # Too sparse: compare with one key after the other.
+        ends: i64 = 0
         for cell in range(cases + 2, cases + pool[cases], 2):
-            slot = constants.place(pool[cell], keys_are_str) - first
-            constants.set_slot(table, slot, constants.place(pool[cell + 1], values_are_str))
-        return table
+            self._compare(subject, pool[cell], is_str)
+            jump = assembler.pc
+            assembler.emit_word(self._unless)
+            self._load_case(result, pool[cell + 1], values_are_str)
+            end = assembler.pc
+            assembler.emit(bytecode.JMP, 0, 0, 0, ends)
+            ends = end
+            assembler.set_target(jump, assembler.label())
+        self._load_case(result, pool[cases + 1], values_are_str)
+        self._resolve(ends, assembler.label())
+
+    def _load_case(self, register: i64, value: int, is_str: bool) -> None:
+        if is_str:
+            self._assembler.emit(bytecode.LOAD_CONST, register, 0, 0, self._constants.string(value))
+        else:
+            self._registers.load_word(register, value)

@@ -75,12 +75,11 @@ class Liveness(Generic[S]):
         self.records: Vec[S] = Vec(scratch, "q")
         self.calls: Vec[S] = Vec(scratch, "q")
         self._rows: Vec[S] = Vec(scratch, "I")
-        try:
-            self.heads.fill(0, ir.value_count)
-            self.hints.fill(0, ir.value_count)
-        except BaseException:
-            self.close()
-            raise
+
+    def prepare(self) -> None:
+        """Take the memory for the values of the program."""
+        self.heads.fill(0, self._ir.value_count)
+        self.hints.fill(0, self._ir.value_count)
 
     def analyse(self, function: int) -> None:
         """Find the uses of a function whose blocks have been ordered."""

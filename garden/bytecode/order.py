@@ -74,22 +74,21 @@ class BlockOrder(Generic[S]):
         self._postorder: Vec[S] = Vec(scratch, "I")
         self._pending: Vec[S] = Vec(scratch, "I")
         self._links: Vec[S] = Vec(scratch, "I")  # pairs: where an edge comes from, the next edge of the chain
-        try:
-            for column in (
-                self.ranks,
-                self.dominators,
-                self.predecessors,
-                self._state,
-                self._edges,
-                self._count,
-                self._numbers,
-                self._child,
-                self._sibling,
-            ):
-                column.fill(0, ir.block_count)
-        except BaseException:
-            self.close()
-            raise
+
+    def prepare(self) -> None:
+        """Take the memory for the blocks of the program."""
+        for column in (
+            self.ranks,
+            self.dominators,
+            self.predecessors,
+            self._state,
+            self._edges,
+            self._count,
+            self._numbers,
+            self._child,
+            self._sibling,
+        ):
+            column.fill(0, self._ir.block_count)
 
     def analyse(self, function: int) -> None:
         """Order the blocks of a function. Raises ValueError where its control flow has a cycle."""

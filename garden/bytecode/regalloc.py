@@ -163,8 +163,8 @@ class RegisterAllocator(Generic[A, S]):
         self._moves: Final = ParallelMoves()
         self._ops: Final = ir.op
         self._pool: Final = ir.pool.data
-        self._heads: Final = liveness.heads.data
-        self._hints: Final = liveness.hints.data
+        self._heads = liveness.heads.data
+        self._hints = liveness.hints.data
         self.scratch: Final[i64] = registers - 1
         self.register_arguments: Final[i64] = register_arguments(registers)
         self._allocatable: Final[i64] = (1 << (registers - 1)) - 1
@@ -205,15 +205,17 @@ class RegisterAllocator(Generic[A, S]):
         self._log: Vec[S] = Vec(scratch, "I")  # pairs: slot, the value that was in it
         self._states: Vec[S] = Vec(scratch, "q")
         self._saved: Vec[S] = Vec(scratch, "q")  # values, and parameters as -place, that arrive at a join in slots
-        try:
-            self.clobbers.fill(ALL_REGISTERS, ir.function_count)
-            self._home.fill(0, ir.value_count)
-            self._slots.fill(0, ir.value_count)
-            for column in (self._state, self._marks, self._depths, self._edges):
-                column.fill(0, ir.block_count)
-        except BaseException:
-            self.close()
-            raise
+
+    def prepare(self) -> None:
+        """Take the memory for the values and blocks of the program. Liveness has taken its own before."""
+        ir = self._ir
+        self._heads = self._liveness.heads.data
+        self._hints = self._liveness.hints.data
+        self.clobbers.fill(ALL_REGISTERS, ir.function_count)
+        self._home.fill(0, ir.value_count)
+        self._slots.fill(0, ir.value_count)
+        for column in (self._state, self._marks, self._depths, self._edges):
+            column.fill(0, ir.block_count)
 
     # Registers.
 
@@ -329,14 +331,6 @@ class RegisterAllocator(Generic[A, S]):
                 self._assembler.emit(LOAD_IMM, register, 0, 0, value)
         else:
             self._assembler.emit(LOAD_CONST, register, 0, 0, self._constants.wide(value))
-
-    def know(self, value: i64, number: i64) -> None:
-        """The block that begins is reached only where `value` equals `number`."""
-        register = self._register_of(value)
-        if register >= 0:
-            self._known_pc = self._assembler.pc
-            self._known_register = register
-            self._known_value = number
 
     def define(self, value: i64) -> i64:
         """The register for the result of the instruction whose operands were used last."""
@@ -620,16 +614,17 @@ class RegisterAllocator(Generic[A, S]):
         for index in range(count):
             self._liveness.consume(pool[arguments + 1 + index])
         in_registers = count if count < self.register_arguments else self.register_arguments
-        lost = clobbered | 1
+        moved: i64 = 1
         for index in range(in_registers):
             if not self._plan(index, pool[arguments + 1 + index]):
-                lost |= 1 << index
+                moved |= 1 << index
+        self.written |= moved
+        lost = clobbered | moved
         self._lost = lost
         self._save_lost(lost, top)
         for index in range(count - 1, in_registers - 1, -1):
             self._push_value(pool[arguments + 1 + index])
         self._carry_out(self.depth if count > in_registers else self._top())
-        self.written |= lost
 
     def _save_lost(self, lost: i64, top: i64) -> None:
         """Save the live values that are only in registers of `lost`; slots from `top` on are dead."""
@@ -750,10 +745,15 @@ class RegisterAllocator(Generic[A, S]):
                 self._place(index, value)
         self.written = 0
 
-    def begin_block(self, block: int, previous: int) -> None:
-        """Start a block; `previous` is the one that was emitted before."""
+    def begin_block(self, block: int, previous: int, known: i64, number: i64) -> None:
+        """Start a block; `previous` is the one that was emitted before.
+
+        Whenever it is reached, register `known` has that number in it, unless that is -1.
+        """
         self._rank = self._order.ranks.data[block]
-        self._known_pc = -1
+        self._known_pc = self._assembler.pc
+        self._known_register = known
+        self._known_value = number
         self._pinned = 0
         self._next_call()
         above: int = self._order.dominators.data[block]
@@ -827,7 +827,7 @@ class RegisterAllocator(Generic[A, S]):
         self._load(target, argument)
 
     def end_block(self, block: int, keep: bool) -> None:
-        """Finish a block; `keep` if a block that does not follow at once will start as this one ends."""
+        """Finish a block but for its edges; `keep` if one that does not follow at once will start as this one ends."""
         self._marks.data[block] = len(self._log)
         self._depths.data[block] = self.depth
         if not keep:
@@ -847,8 +847,8 @@ class RegisterAllocator(Generic[A, S]):
 
     # Edges.
 
-    def plan_edge(self, block: int, edge: int) -> bool:
-        """Look at an edge out of `block`, which has come to its end; whether going along it takes code."""
+    def plan_edge(self, edge: int) -> bool:
+        """Look at an edge out of the block that has come to its end; whether going along it takes code."""
         target: int = self._pool[edge + 1]
         if self._order.predecessors.data[target] == 1:
             self._edges.data[target] = edge
@@ -881,8 +881,7 @@ class RegisterAllocator(Generic[A, S]):
         base: i64 = states[state + _BASE]
         depth = self.depth
         while self.depth < base:
-            self._assembler.push(self.scratch)
-            self.depth += 1
+            self._push_anything()
         cell: i64 = state + _LISTS + states[state + _THROUGH] + states[state + _PARAMETERS]
         for index in range(count):
             entry: i64 = states[cell + index]
@@ -898,8 +897,13 @@ class RegisterAllocator(Generic[A, S]):
         if self._register_of(value) >= 0 or self._is_constant(value) or self._slot_of(value) >= 0:
             self._push_value(value)
         else:
-            self._assembler.push(self.scratch)
-            self.depth += 1
+            self._push_anything()
+
+    def _push_anything(self) -> None:
+        """Push a word that nobody will read."""
+        self._assembler.emit(LOAD_IMM, self.scratch, 0, 0, 0)
+        self._assembler.push(self.scratch)
+        self.depth += 1
 
     def _design_join(self, block: int, edge: int) -> None:
         """Decide where values are when a join starts, so that the edge that comes first has little to do."""

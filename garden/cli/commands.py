@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from allocators import Allocator, AllocError, Layout, StackAlloc
-from allocators.spec import parse_size
+from allocators.sizes import parse_size
 from garden.bytecode.disassemble import disassemble
 from garden.cli.stats import stats_table
 from garden.diagnostics import Diagnostic
@@ -23,6 +23,7 @@ from garden.source import Source
 from garden.std import STANDARD
 from garden.syntax.printer import print_ast, print_tokens
 from garden.types.printer import print_types
+from garden.vm.heap import DEFAULT_LIMIT
 from garden.vm.machine import Machine
 
 
@@ -58,8 +59,13 @@ def _run(options: argparse.Namespace, compilation: Compilation) -> int:
         block = allocator.allocate(layout)
         spill = StackAlloc(block.view)
     try:
-        limits = {} if heap_limit is None else {"heap_limit": heap_limit}
-        with Machine(code, allocator, spill=spill, backtrace=options.backtrace, **limits) as machine:
+        with Machine(
+            code,
+            allocator,
+            spill=spill,
+            heap_limit=DEFAULT_LIMIT if heap_limit is None else heap_limit,
+            backtrace=options.backtrace,
+        ) as machine:
             machine.run()
     finally:
         if spill is not None and block is not None:
@@ -101,7 +107,7 @@ def _dump(options: argparse.Namespace, compilation: Compilation) -> int:
         text = print_ir(compilation.optimise())
     else:
         text = disassemble(compilation.emit())
-    sys.stdout.write(text)
+    print(text.rstrip("\n"))
     compilation.require_valid()
     return 0
 

@@ -11,7 +11,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-COMMANDS = ("run", "check", "dump")
+COMMANDS = ("run", "check", "dump", "doc")
 DUMPS = ("tokens", "ast", "types", "ir", "bytecode")
 
 
@@ -25,7 +25,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = _parser().parse_args(words)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 2
-    # Imported late, so that help and usage errors cost no compiler.
+    # Imported late, so that help, usage errors and documentation cost no compiler.
+    if options.command == "doc":
+        from garden.cli.doc import doc
+
+        return doc(options)
     from garden.cli import commands
 
     handler = {"run": commands.run, "check": commands.check, "dump": commands.dump}[options.command]
@@ -67,6 +71,9 @@ def _parser() -> argparse.ArgumentParser:
     product.add_argument("product", choices=DUMPS, metavar="{" + ",".join(DUMPS) + "}", help="what to print")
     dump = commands.add_parser("dump", parents=[product, common], help="print what a stage makes of a program")
     dump.add_argument("--pass", dest="pass_name", metavar="NAME", help="with ir: before and after one pass")
+
+    doc = commands.add_parser("doc", help="show what the standard packages have")
+    doc.add_argument("query", metavar="QUERY", nargs="?", help="a package, such as str, or a function, such as str.len")
     return parser
 
 

@@ -10,7 +10,7 @@ _COLUMNS = ("stage", "allocs", "frees", "resizes", "bytes", "peak", "live")
 
 def stats_table(allocators: StageAllocators) -> str:
     """One row a stage, scratch last. Bytes are those requested in all, at the peak, and still live."""
-    rows = [_COLUMNS]
+    rows: list[tuple[str, ...]] = [_COLUMNS]
     for stage, allocator in allocators.items():
         if isinstance(allocator, MetricAllocator):
             counters = allocator.counters

@@ -14,7 +14,8 @@ Depth: parentheses leave no node. Constructs nest at most `parser.MAX_NESTING` l
 through right operands passes at most three binary operators. Chains of left operands (`a` of a binary operator, field,
 cast or call) are of any length: walk them by a loop.
 
-After mistakes the tree is smaller, never malformed, with one exception: a match without default arm has 0 in its place.
+After mistakes the tree is smaller, never malformed, with two exceptions: a match without default arm has 0 in its
+place, and a path of an import that lacks its quotes is an identifier.
 """
 
 from __future__ import annotations

@@ -38,7 +38,8 @@ class Automaton(Generic[A, S]):
     """One parse: where it stands among the tokens, and its stacks.
 
     `_form` and `_level` repeat those of the frame on top, `_kind` that of the current token. `_silenced` is the token
-    that was blamed last, `_resumed` where the last recovery ended.
+    that was blamed last. `_resumed` is where the last recovery ended, `_stray` how many delimiters it gave up without
+    meeting their ends.
     """
 
     __slots__ = (
@@ -53,6 +54,7 @@ class Automaton(Generic[A, S]):
         "_resumed",
         "_roots",
         "_silenced",
+        "_stray",
         "_surplus",
         "_text",
         "ast",
@@ -76,6 +78,7 @@ class Automaton(Generic[A, S]):
         self._level: i64 = 0
         self._silenced: i64 = -1
         self._resumed: i64 = -1
+        self._stray: i64 = 0
         self._surplus: i64 = -1
 
     def close(self) -> None:
@@ -88,6 +91,25 @@ class Automaton(Generic[A, S]):
     def _advance(self) -> None:
         self._position += 1
         self._kind = self._kinds[self._position]
+        if self._kind == tokens.DOC:
+            self._skip_misplaced_docs()
+
+    def _skip_misplaced_docs(self) -> None:
+        """Report and skip the doc comments that begin here, unless something follows that can be documented."""
+        first = self._position
+        end = self._end_of_docs()
+        kind: i64 = self._kinds[end]
+        if kind != tokens.LET and kind != tokens.FN and kind != tokens.EXTERN:
+            self._report("E0207", "a doc comment can only stand before `let`, `fn` or `extern`", first)
+            self._position = end
+            self._kind = kind
+
+    def _end_of_docs(self) -> i64:
+        """The token behind the doc comments that begin here."""
+        end = self._position
+        while self._kinds[end] == tokens.DOC:
+            end += 1
+        return end
 
     def _want(self, kind: i64) -> bool:
         """Go past a token of this kind, or blame the current one for not being it."""
@@ -103,21 +125,19 @@ class Automaton(Generic[A, S]):
         return self._text.find(b"\n", previous, self.ast.tokens.starts[self._position]) >= 0
 
     def _docs(self) -> int:
-        """The doc comments that begin here, as a list of their tokens."""
-        first = self._position
-        while self._kind == tokens.DOC:
-            self._advance()
-        if self._position == first:
+        """Go past the doc comments that begin here; the list of their tokens."""
+        if self._kind != tokens.DOC:
             return 0
+        first = self._position
+        end = self._end_of_docs()
         extra = self.ast.extra
         index = len(extra)
-        extra.append(self._position - first)
-        for token in range(first, self._position):
+        extra.append(end - first)
+        for token in range(first, end):
             extra.append(token)
+        self._position = end
+        self._kind = self._kinds[end]
         return index
-
-    def _misplaced_doc(self, token: i64) -> None:
-        self._report("E0207", "a doc comment can only stand before `let`, `fn` or `extern`", token)
 
     def _name(self, what: str) -> i64:
         """The identifier here, or 0, and reported."""
@@ -210,10 +230,7 @@ class Automaton(Generic[A, S]):
         if self._position == self._silenced:
             return
         self._silenced = self._position
-        if self._kind == tokens.DOC:
-            self._misplaced_doc(self._position)
-        else:
-            self._report(code, message, self._position, helps)
+        self._report(code, message, self._position, helps)
 
     def _found(self) -> str:
         """The current token, for messages."""
@@ -297,13 +314,25 @@ class Automaton(Generic[A, S]):
                 break
             self._advance()
         self._resumed = self._position
+        self._stray = pending_braces + pending
         if self._kind == tokens.EOF:
             self._silenced = self._position
 
+    def _is_stray(self) -> bool:
+        """Whether this ends something that the last recovery gave up."""
+        kind = self._kind
+        if self._stray == 0 or (kind != tokens.RPAREN and kind != tokens.RBRACKET and kind != tokens.RBRACE):
+            return False
+        self._stray -= 1
+        return True
+
     def _recover_from_name(self) -> None:
-        """Recover where a name is missing. A keyword that stands there on the same line begins nothing: it is meant
-        as a name."""
-        self._recover(self._kind >= tokens.IMPORT and not self._is_first_on_line())
+        """Recover where a name is missing."""
+        self._recover(self._is_meant_as_name())
+
+    def _is_meant_as_name(self) -> bool:
+        """Whether the current token, where a name is missing, is a keyword that begins nothing: one on the same line."""
+        return self._kind >= tokens.IMPORT and not self._is_first_on_line()
 
     def _is_resumption(self, pending_braces: int, pending: int) -> bool:
         """Whether recovery ends here; see `_recover`."""

@@ -142,8 +142,9 @@ class Lexer(Generic[A]):
             form: i64 = _CLASSES[text[start]]
             position = start + 1
             if form == _BLANK:
-                continue
-            if form == _LETTER:
+                while position < length and _CLASSES[text[position]] == _BLANK:
+                    position += 1
+            elif form == _LETTER:
                 while position < length and _CLASSES[text[position]] <= _DIGIT:
                     position += 1
                 word = text[start:position]

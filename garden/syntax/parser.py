@@ -111,28 +111,20 @@ class _ItemParser(TypeParser[A, S]):
     # Items.
 
     def _item(self) -> None:
+        docs = self._docs()
         kind = self._kind
-        if tokens.IMPORT <= kind <= tokens.MATCH or kind == tokens.DOC:
-            docs = 0
-            if kind == tokens.DOC:
-                first = self._position
-                docs = self._docs()
-                kind = self._kind
-                if kind != tokens.LET and kind != tokens.FN and kind != tokens.EXTERN:
-                    self._misplaced_doc(first)
-                    return
-            if kind == tokens.LET:
-                self._let(docs)
-            elif kind == tokens.FN:
-                self._fn(docs)
-            elif kind == tokens.MATCH:
-                self._match()
-            elif kind == tokens.IMPORT:
-                self._import()
-            elif kind == tokens.EXTERN:
-                self._extern(docs)
-            else:
-                self._operand()
+        if kind < tokens.IMPORT:
+            self._operand()
+        elif kind == tokens.LET:
+            self._let(docs)
+        elif kind == tokens.FN:
+            self._fn(docs)
+        elif kind == tokens.MATCH:
+            self._match()
+        elif kind == tokens.IMPORT:
+            self._import()
+        elif kind == tokens.EXTERN:
+            self._extern(docs)
         else:
             self._operand()
 
@@ -169,6 +161,8 @@ class _ItemParser(TypeParser[A, S]):
 
     def _skip_to_body(self) -> None:
         """Behind a mistake in a function's head, go on at its body, so that this is looked at too."""
+        if self._is_meant_as_name():
+            self._advance()
         kind = self._kind
         while (
             kind != tokens.LBRACE
@@ -247,7 +241,6 @@ class _ItemParser(TypeParser[A, S]):
 
     def _extern_function(self) -> None:
         """One function inside `extern`, or what stands there instead."""
-        first = self._position
         docs = self._docs()
         if self._kind == tokens.FN:
             self._advance()
@@ -257,8 +250,6 @@ class _ItemParser(TypeParser[A, S]):
                 if signature != 0:
                     self._children.append(self.ast.add(nodes.SIGNATURE, name, signature, 0))
                     return
-        elif docs != 0:
-            self._misplaced_doc(first)
         else:
             self._blame("E0201", f"expected `fn` or `}}`, got {self._found()}")
         braces = 0
@@ -275,10 +266,6 @@ class _ItemParser(TypeParser[A, S]):
 
     def _operand(self) -> None:
         kind = self._kind
-        while kind == tokens.DOC:
-            self._misplaced_doc(self._position)
-            self._advance()
-            kind = self._kind
         atom: i64 = frames.ATOMS[kind]
         if atom != 0:
             node = self.ast.add(atom, self._position, 0, 0)
@@ -292,6 +279,8 @@ class _ItemParser(TypeParser[A, S]):
             self._enter(frames.ARRAY, 0)
         elif kind == tokens.LBRACE:
             self._enter(frames.RECORD, 0)
+        elif self._form <= frames.DEFAULT and self._is_stray():
+            self._advance()
         else:
             if self._form <= frames.DEFAULT:
                 self._blame("E0201", f"unexpected {self._found()}")
@@ -349,6 +338,8 @@ class _ItemParser(TypeParser[A, S]):
                     node = self._reduce(node)
                 if self._form != frames.PAREN:
                     self._attach(node)
+                    return
+                if self._kind == tokens.EOF:
                     return
                 if not self._want(tokens.RPAREN):
                     self._recover(False)

@@ -111,7 +111,7 @@ def declare(
     return decorate
 
 
-@mypyc_attr(native_class=True)
+@mypyc_attr(native_class=True, allow_interpreted_subclasses=True)
 class Package:
     """Host functions under one import path, such as `unsafe/runtime`; programs call it by the last part of it."""
 

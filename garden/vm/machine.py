@@ -279,6 +279,8 @@ class Machine(Generic[A]):
         ends = functions.column(2)
         rows = sorted(range(1, len(functions)), key=functions.column(1).__getitem__)
         firsts = [functions.column(1)[row] for row in rows]
+        # What a run starts with is a call of it.
+        entry = self.code.words.data[self.code.entry] >> 32
         # A frame returns behind its call.
         pcs = [pc - 1 for pc in self._frames.data[: self._depth]]
         pcs.append(self._pc)
@@ -291,7 +293,7 @@ class Machine(Generic[A]):
                 row = rows[index]
                 name = known.get(row)
                 if name is None:
-                    name = symbols.lookup(names[row]).decode() if names[row] else "entry"
+                    name = "entry" if firsts[index] == entry else symbols.lookup(names[row]).decode()
                     known[row] = name
                 trace.append(name)
         return tuple(trace)

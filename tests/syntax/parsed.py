@@ -65,9 +65,7 @@ class Parsed:
         self.diagnostics = diagnostics
         self.rendered = [diagnostic.render(source) for diagnostic in diagnostics]
         #: Each mistake as its code and the text under it.
-        self.mistakes = [
-            f"{diagnostic.code} {marked(source, diagnostic)}".rstrip() for diagnostic in diagnostics
-        ]
+        self.mistakes = [f"{diagnostic.code} {marked(source, diagnostic)}".rstrip() for diagnostic in diagnostics]
 
 
 def marked(source: Source, diagnostic: Diagnostic) -> str:

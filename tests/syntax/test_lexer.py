@@ -40,7 +40,7 @@ def test_every_fixed_token_is_lexed_as_its_kind() -> None:
 
 
 def test_a_source_of_every_kind_of_token() -> None:
-    assert parse('let x_1=-2.50 #! doc\n"a\nb" true') .tokens.splitlines() == [
+    assert parse('let x_1=-2.50 #! doc\n"a\nb" true').tokens.splitlines() == [
         "1:1 keyword let",
         "1:5 identifier x_1",
         "1:8 mark =",
@@ -159,10 +159,7 @@ def test_unknown_characters_are_skipped_run_by_run() -> None:
 def test_a_comma_gets_help() -> None:
     (rendered,) = parse("f(1, 2)").rendered
     assert rendered == (
-        "test:1:4: E0101: unknown character `,`\n"
-        "f(1, 2)\n"
-        "   ~\n"
-        "help: blanks separate arguments, members and fields"
+        "test:1:4: E0101: unknown character `,`\nf(1, 2)\n   ~\nhelp: blanks separate arguments, members and fields"
     )
 
 

@@ -1,10 +1,15 @@
-"""Available: which values a block has computed so far, by what computes them.
+"""Available: which values have been computed on the way to a block, by what computes them; and the order of blocks that
+makes this easy to keep.
+
+A block that only one edge leads to knows all that the block before it knew. So blocks are visited as trees, each from a
+root that several edges lead to (or none), and what a subtree has added is forgotten when the next one begins.
 
 Layout: a table of entries, a key of four numbers and a value each, and an open-addressing table of entry numbers, at
-most half full, probed linearly. A slot counts only while the entry that it names names the slot, so forgetting all
-entries at the start of a block takes no time (Briggs and Torczon, *An Efficient Representation for Sparse Sets*).
+most half full, probed linearly. A slot counts only while the entry that it names names the slot, so that forgetting the
+last entries takes no time (Briggs and Torczon, *An Efficient Representation for Sparse Sets*). Where an entry stands
+depends on none that came later, so what is left can still be found.
 
-Costs: one probe most often; 32 bytes an entry, and 8 to 16 for the slots.
+Costs: one probe most often; 36 bytes an entry, and 8 to 16 for the slots.
 """
 
 from __future__ import annotations
@@ -14,47 +19,59 @@ from typing import Final
 from allocators import Allocator
 from allocators._mypyc import i64, mypyc_attr
 from allocators.collections import Table, Vec
+from garden.ir.blocks import count_predecessors
+from garden.ir.ir import Ir
+from garden.ir.operands import edge_at, edge_count
 
 _FIRST_SLOTS: Final = 64
 
 
 @mypyc_attr(native_class=True)
 class Available:
-    """A map from four numbers to a value: `head`, `a`, `b` of 32 bits, `imm` a signed word."""
+    """A map from four numbers to a value: `head` and `imm` are words, `a` and `b` have 32 bits. `head` is below 2**62.
+
+    Entries are never changed, only forgotten, the last one first.
+    """
 
     __slots__ = ("_entries", "_mask", "_slots")
 
     def __init__(self, scratch: Allocator) -> None:
-        self._entries: Table[Allocator] = Table(scratch, "IIIqII")
+        self._entries: Table[Allocator] = Table(scratch, "qIIqII")
         self._slots: Vec[Allocator] = Vec(scratch, "I")
         self._mask: i64 = -1
 
-    def clear(self) -> None:
-        """Forget everything."""
-        self._entries.clear()
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def forget(self, length: int) -> None:
+        """Keep the first `length` entries."""
+        self._entries.truncate(length)
 
     def get(self, head: int, a: int, b: int, imm: int) -> int:
         """The value of a key, 0 where it has none."""
         if self._mask < 0:
             return 0
-        entry = self._entry(self._find(head, a, b, imm))
-        return 0 if entry < 0 else int(self._entries.columns[4][entry])
+        slot = self._find(head, a, b, imm)
+        entry: int = self._slots.data[slot]
+        return int(self._entries.columns[4][entry]) if self._names(slot, entry) else 0
 
-    def set(self, head: int, a: int, b: int, imm: int, value: int) -> None:
-        """Give a key a value."""
+    def add(self, head: int, a: int, b: int, imm: int, value: int) -> None:
+        """Give a value to a key that has none."""
         if 2 * (len(self._entries) + 1) > self._mask + 1:
             self._grow()
         slot = self._find(head, a, b, imm)
-        entry = self._entry(slot)
-        if entry >= 0:
-            self._entries.columns[4][entry] = value
-        else:
-            self._slots.data[slot] = self._entries.append(head, a, b, imm, value, slot)
+        entry = self._entries.add()
+        heads, left, right, imms, values, owners = self._entries.columns
+        heads[entry] = head
+        left[entry] = a
+        right[entry] = b
+        imms[entry] = imm
+        values[entry] = value
+        owners[entry] = slot
+        self._slots.data[slot] = entry
 
-    def _entry(self, slot: int) -> int:
-        """The entry that a slot names, -1 where it is free."""
-        entry: int = self._slots.data[slot]
-        return entry if entry < len(self._entries) and self._entries.columns[5][entry] == slot else -1
+    def _names(self, slot: int, entry: int) -> bool:
+        return entry < len(self._entries) and bool(self._entries.columns[5][entry] == slot)
 
     def _find(self, head: int, a: int, b: int, imm: int) -> int:
         """The slot that names the entry of a key, or the free one where it belongs."""
@@ -94,5 +111,67 @@ class Available:
 
 def _hash(head: int, a: int, b: int, imm: int) -> int:
     # The factors are small, so that the sum of products fits a machine word.
-    mixed = head * 0x1F35D + a * 0x9E379 + b * 0x85EBD + (imm & 0xFFFFFFFF) * 0xC2B2B
+    mixed = (head & 0xFFFFFFFF) * 0x1F35D + (head >> 32) * 0x3C6EF + a * 0x9E379 + b * 0x85EBD
+    mixed += (imm & 0xFFFFFFFF) * 0xC2B2B
     return mixed ^ mixed >> 15
+
+
+@mypyc_attr(native_class=True)
+class Trees:
+    """The blocks in trees, parents first: `while trees.advance()` each in turn is `block`.
+
+    `mark`, `first` and `second` are what the parent has left with `descend`, 0 for a root.
+    """
+
+    __slots__ = ("_pending", "_predecessors", "_root", "block", "first", "ir", "mark", "second")
+
+    def __init__(self, ir: Ir[Allocator], scratch: Allocator) -> None:
+        self.ir: Final = ir
+        self._pending: Vec[Allocator] = Vec(scratch, "q")
+        self._predecessors = count_predecessors(ir, scratch)
+        self._root = 0
+        self.block = 0
+        self.mark = 0
+        self.first = 0
+        self.second = 0
+
+    def advance(self) -> bool:
+        """Go on to the next block; whether there is one."""
+        pending = self._pending
+        if len(pending):
+            self.second = pending.pop()
+            self.first = pending.pop()
+            self.mark = pending.pop()
+            self.block = pending.pop()
+            return True
+        count = self.ir.block_count
+        self.mark = 0
+        self.first = 0
+        self.second = 0
+        while self._root + 1 < count:
+            self._root += 1
+            if self.ir.block_function[self._root] and not self._has_parent(self._root):
+                self.block = self._root
+                return True
+        return False
+
+    def _has_parent(self, block: int) -> bool:
+        """Whether one edge leads to a block, and it is not the first of its function."""
+        if self._predecessors.data[block] != 1:
+            return False
+        return bool(self.ir.function_first[self.ir.block_function[block]] != block)
+
+    def descend(self, mark: int, first: int, second: int) -> None:
+        """Visit next the blocks that only `block` leads to."""
+        ir = self.ir
+        pool = ir.pool.data
+        terminator: int = ir.block_last[self.block]
+        for index in range(edge_count(ir, terminator) - 1, -1, -1):
+            target: int = pool[edge_at(ir, terminator, index) + 1]
+            if self._has_parent(target):
+                for word in (target, mark, first, second):
+                    self._pending.append(word)
+
+    def close(self) -> None:
+        self._predecessors.close()
+        self._pending.close()

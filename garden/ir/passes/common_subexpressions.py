@@ -1,11 +1,14 @@
-"""common_subexpressions: what a block has computed already is not computed again.
+"""common_subexpressions: what has been computed already on every way to a block is not computed again.
 
     %v2:Int = IMul %v0, %v1      %v2:Int = IMul %v0, %v1
     %v3:Int = IMul %v1, %v0  =>  %v3:Int = IAdd %v2, %v2
     %v4:Int = IAdd %v2, %v3
 
-Within a block only, so that no value lives across blocks because of it. Covers what has no effect, and what may only
-trap: the first of two equal divisions traps for both. Calls of pure host functions count, up to two arguments.
+Looks at a block, and at those that only it leads to. Covers what has no effect, and what may only trap: the first of
+two equal divisions traps for both. Calls of pure host functions count, up to two arguments.
+
+A call in between makes it forget all but those: a value that outlives a call must be saved and restored, which costs
+more than to compute it again.
 
 Equal constants make equal what is computed from them, but stay themselves: a constant is cheap to make anew, and
 `imm_fold` wants those that are used once.
@@ -16,9 +19,11 @@ from __future__ import annotations
 from typing import Final
 
 from allocators import Allocator
+from allocators._mypyc import mypyc_attr
 from allocators.collections import Vec
 from garden.ir.blocks import make_noop, unlink_noops
 from garden.ir.ir import (
+    CALL,
     CONST,
     CONST_STR,
     DADD,
@@ -44,13 +49,14 @@ from garden.ir.ir import (
     Ir,
 )
 from garden.ir.operands import replace_uses
-from garden.ir.passes.available import Available
+from garden.ir.passes.available import Available, Trees
 
 _OTHER: Final = 0
 _PLAIN: Final = 1  # determined by type, values a and b, and imm
 _COMMUTATIVE: Final = 2  # and by the order of a and b not
 _CONSTANT: Final = 3
 _HOST_CALL: Final = 4
+_CALL: Final = 5
 
 _MAX_ARGUMENTS: Final = 2
 
@@ -64,6 +70,8 @@ def _kind(op: int) -> int:
         return _COMMUTATIVE
     if op == SYS:
         return _HOST_CALL
+    if op == CALL:
+        return _CALL
     entry = OPS[op]
     if op not in (IDIV, IMOD, IDIV_IMM, IMOD_IMM, DDIV) and entry.effect != PURE:
         return _OTHER
@@ -75,60 +83,84 @@ _KINDS: Final = bytes([_kind(op) for op in range(max(OPS) + 1)])
 
 def common_subexpressions(ir: Ir[Allocator], scratch: Allocator) -> int:
     """Replace instructions by equal ones before them; return how many."""
-    # By value: the first equal one, 0 where that is the value itself.
-    same: Vec[Allocator] = Vec(scratch, "I")
-    available = Available(scratch)
+    finder = _Finder(ir, scratch)
     try:
-        same.fill(0, ir.value_count)
-        count = 0
-        for block in range(1, ir.block_count):
-            if ir.block_function[block]:
-                available.clear()
-                count += _scan(ir, block, same.data, available)
-        if count:
-            values = same.data
-            for value in range(1, ir.value_count):
-                if ir.op[value] in (CONST, CONST_STR):
-                    values[value] = 0
-            replace_uses(ir, values)
-            unlink_noops(ir)
-        return count
+        return finder.run()
     finally:
-        available.close()
-        same.close()
+        finder.close()
 
 
-def _scan(ir: Ir[Allocator], block: int, same: memoryview, available: Available) -> int:
-    op = ir.op
-    nexts = ir.next
-    count = 0
-    inst: int = ir.block_first[block]
-    while inst:
-        kind = _KINDS[op[inst]]
-        if kind != _OTHER:
-            head = ir.type[inst] << 8 | op[inst]
-            a: int = ir.a[inst]
-            b: int = ir.b[inst]
-            imm: int = ir.imm[inst]
-            if kind == _HOST_CALL:
-                arguments = ir.list_at(b)
-                words = len(arguments)
-                known = words <= _MAX_ARGUMENTS and ir.type[inst] != 0 and ir.checked.hosts[a].pure
-                b = (same[arguments[0]] or arguments[0]) if words > 0 and known else 0
-                imm = (same[arguments[1]] or arguments[1]) if words > 1 and known else 0
-            else:
-                known = True
-                a = same[a] or a
-                b = same[b] or b
-                if kind == _COMMUTATIVE and a > b:
-                    a, b = b, a
-            first = available.get(head, a, b, imm) if known else 0
-            if first:
-                same[inst] = first
-                if kind != _CONSTANT:
+@mypyc_attr(native_class=True)
+class _Finder:
+    """What is available, and by value the first one that equals it, 0 where that is the value itself."""
+
+    __slots__ = ("_available", "_calls", "_same", "_trees", "ir")
+
+    def __init__(self, ir: Ir[Allocator], scratch: Allocator) -> None:
+        self.ir: Final = ir
+        self._same: Vec[Allocator] = Vec(scratch, "I")
+        self._available = Available(scratch)
+        # How many calls have been met: the number of the last one is part of the keys.
+        self._calls = 0
+        self._trees = Trees(ir, scratch)
+
+    def close(self) -> None:
+        self._trees.close()
+        self._available.close()
+        self._same.close()
+
+    def run(self) -> int:
+        ir = self.ir
+        trees = self._trees
+        self._same.fill(0, ir.value_count)
+        count = 0
+        while trees.advance():
+            self._available.forget(trees.mark)
+            last_call = trees.first
+            inst: int = ir.block_first[trees.block]
+            while inst:
+                kind = _KINDS[ir.op[inst]]
+                if kind == _CALL:
+                    self._calls += 1
+                    last_call = self._calls
+                elif kind != _OTHER and self._is_known(inst, kind, last_call) and kind != _CONSTANT:
                     make_noop(ir, inst)
                     count += 1
-            elif known:
-                available.set(head, a, b, imm, inst)
-        inst = nexts[inst]
-    return count
+                inst = ir.next[inst]
+            trees.descend(len(self._available), last_call, 0)
+        if count:
+            same = self._same.data
+            for value in range(1, ir.value_count):
+                if ir.op[value] in (CONST, CONST_STR):
+                    same[value] = 0
+            replace_uses(ir, same)
+            unlink_noops(ir)
+        return count
+
+    def _is_known(self, inst: int, kind: int, last_call: int) -> bool:
+        """Whether an instruction is computed already; if not, it is from now on."""
+        ir = self.ir
+        same = self._same.data
+        a: int = ir.a[inst]
+        b: int = ir.b[inst]
+        imm: int = ir.imm[inst]
+        if kind == _HOST_CALL:
+            arguments = ir.list_at(b)
+            words = len(arguments)
+            if words > _MAX_ARGUMENTS or ir.type[inst] == 0 or not ir.checked.hosts[a].pure:
+                return False
+            last_call = 0
+            b = (same[arguments[0]] or arguments[0]) if words > 0 else 0
+            imm = (same[arguments[1]] or arguments[1]) if words > 1 else 0
+        else:
+            a = same[a] or a
+            b = same[b] or b
+            if kind == _COMMUTATIVE and a > b:
+                a, b = b, a
+        head = last_call << 32 | ir.type[inst] << 8 | ir.op[inst]
+        first = self._available.get(head, a, b, imm)
+        if first:
+            same[inst] = first
+            return True
+        self._available.add(head, a, b, imm, inst)
+        return False

@@ -4,70 +4,109 @@
     %v2:Int = Load %v1+8     =>  ret %v0
     ret %v2
 
-Rests on what garden programs are: a record or an array is written only by the block that has allocated it, before
-anybody else can look, so calls change nothing that is already there. A store through a fresh object leaves other fresh
-objects alone, but not what was loaded through an address of unknown origin; a store through such an address makes
-everything uncertain.
+Looks at a block, and at those that only it leads to. A store through a fresh object leaves other fresh objects alone,
+but not what was loaded through an address of unknown origin; a store through such an address, and a second one to the
+same place, make everything uncertain. Host functions change nothing that garden code has stored.
+
+A call makes everything uncertain too: not that it could change what is there, but a value that outlives a call must be
+saved and restored, which costs more than to load it again.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
 from allocators import Allocator
+from allocators._mypyc import mypyc_attr
 from allocators.collections import Vec
 from garden.ir.blocks import make_noop, unlink_noops
-from garden.ir.ir import ALLOC, LOAD, STORE, Ir
+from garden.ir.ir import ALLOC, CALL, LOAD, STORE, Ir
 from garden.ir.operands import replace_uses
-from garden.ir.passes.available import Available
+from garden.ir.passes.available import Available, Trees
 
 
 def load_store_forward(ir: Ir[Allocator], scratch: Allocator) -> int:
     """Replace loads by what is known to be there; return how many."""
-    replacement: Vec[Allocator] = Vec(scratch, "I")
-    available = Available(scratch)
+    forwarder = _Forwarder(ir, scratch)
     try:
-        replacement.fill(0, ir.value_count)
+        return forwarder.run()
+    finally:
+        forwarder.close()
+
+
+@mypyc_attr(native_class=True)
+class _Forwarder:
+    """What is known of memory, and by load the value that it gives."""
+
+    __slots__ = ("_available", "_epochs", "_fresh", "_other", "_replacement", "_trees", "ir")
+
+    def __init__(self, ir: Ir[Allocator], scratch: Allocator) -> None:
+        self.ir: Final = ir
+        self._replacement: Vec[Allocator] = Vec(scratch, "I")
+        self._available = Available(scratch)
+        # Since when what is known of fresh objects, and of all others, is certain: part of the keys.
+        self._epochs = 0
+        self._fresh = 0
+        self._other = 0
+        self._trees = Trees(ir, scratch)
+
+    def close(self) -> None:
+        self._trees.close()
+        self._available.close()
+        self._replacement.close()
+
+    def run(self) -> int:
+        ir = self.ir
+        trees = self._trees
+        self._replacement.fill(0, ir.value_count)
         count = 0
-        for block in range(1, ir.block_count):
-            if ir.block_function[block]:
-                available.clear()
-                count += _scan(ir, block, replacement.data, available)
+        while trees.advance():
+            self._available.forget(trees.mark)
+            self._fresh = trees.first
+            self._other = trees.second
+            inst: int = ir.block_first[trees.block]
+            while inst:
+                op: int = ir.op[inst]
+                if op == STORE:
+                    self._store(inst)
+                elif op == LOAD:
+                    count += self._load(inst)
+                elif op == CALL:
+                    self._epochs += 1
+                    self._fresh = self._epochs
+                    self._other = self._epochs
+                inst = ir.next[inst]
+            trees.descend(len(self._available), self._fresh, self._other)
         if count:
-            replace_uses(ir, replacement.data)
+            replace_uses(ir, self._replacement.data)
             unlink_noops(ir)
         return count
-    finally:
-        available.close()
-        replacement.close()
 
+    def _resolved(self, value: int) -> int:
+        return self._replacement.data[value] or value
 
-def _scan(ir: Ir[Allocator], block: int, replacement: memoryview, available: Available) -> int:
-    op = ir.op
-    nexts = ir.next
-    count = 0
-    # How often what was known of fresh objects, and of all others, has become uncertain: part of the keys.
-    fresh = 0
-    other = 0
-    inst: int = ir.block_first[block]
-    while inst:
-        opcode: int = op[inst]
-        if opcode == STORE:
-            base: int = ir.b[inst]
-            base = replacement[base] or base
-            other += 1
-            if op[base] != ALLOC:
-                fresh += 1
-            value: int = ir.a[inst]
-            available.set(fresh if op[base] == ALLOC else other, base, 0, ir.imm[inst], replacement[value] or value)
-        elif opcode == LOAD:
-            base = ir.a[inst]
-            base = replacement[base] or base
-            epoch = fresh if op[base] == ALLOC else other
-            known = available.get(epoch, base, 0, ir.imm[inst])
-            if known and ir.type[known] == ir.type[inst]:
-                replacement[inst] = known
-                make_noop(ir, inst)
-                count += 1
-            else:
-                available.set(epoch, base, 0, ir.imm[inst], inst)
-        inst = nexts[inst]
-    return count
+    def _store(self, inst: int) -> None:
+        ir = self.ir
+        base = self._resolved(ir.b[inst])
+        offset: int = ir.imm[inst]
+        self._epochs += 1
+        self._other = self._epochs
+        if ir.op[base] != ALLOC or self._available.get(self._fresh, base, 0, offset):
+            self._fresh = self._epochs
+        epoch = self._fresh if ir.op[base] == ALLOC else self._other
+        self._available.add(epoch, base, 0, offset, self._resolved(ir.a[inst]))
+
+    def _load(self, inst: int) -> int:
+        """Replace a load if what it gives is known; if not, it is from now on."""
+        ir = self.ir
+        base = self._resolved(ir.a[inst])
+        offset: int = ir.imm[inst]
+        epoch = self._fresh if ir.op[base] == ALLOC else self._other
+        known = self._available.get(epoch, base, 0, offset)
+        if known == 0:
+            self._available.add(epoch, base, 0, offset, inst)
+        elif ir.type[known] == ir.type[inst]:
+            self._replacement.data[inst] = known
+            make_noop(ir, inst)
+            return 1
+        return 0

@@ -139,7 +139,7 @@ class _Folder:
         elif op == BRANCH_CMP:
             op = ir.imm[branch]
             self.subject = self._subject(branch)
-            constant: int = ir.a[branch] + ir.b[branch] - self.subject
+            constant: int = ir.b[branch] if self.subject == ir.a[branch] else ir.a[branch]
             if op not in (IEQ, INE, SEQ, SNE) or ir.op[constant] not in (CONST, CONST_STR):
                 return False
             self.key = ir.imm[constant]

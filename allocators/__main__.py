@@ -1,0 +1,115 @@
+"""`python -m allocators replay TRACE --alloc SPEC`: what an allocator makes of a recorded program."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TextIO
+
+from allocators.protocol import AllocError, MisuseError
+from allocators.replay import Replay
+from allocators.report import as_json, as_text
+from allocators.spec import SpecError, parse_spec, spec_table
+from allocators.trace_format import FORMATS, TraceError, read_trace
+
+
+class Progress:
+    """A bar on a terminal, for what takes longer than half a second; nothing elsewhere."""
+
+    def __init__(self, stream: TextIO, total: int) -> None:
+        self._stream = stream
+        self._total = total
+        self._done = 0
+        self._shown = False
+        self._next = time.monotonic() + 0.5 if total and stream.isatty() else float("inf")
+
+    def lines(self, source: Iterable[str]) -> Iterator[str]:
+        """Pass lines through, and show how much of the file they were."""
+        for line in source:
+            yield line
+            self._done += len(line)
+            if time.monotonic() >= self._next:
+                self._show()
+        if self._shown:
+            self._stream.write("\r\033[K")
+            self._stream.flush()
+
+    def _show(self) -> None:
+        share = min(self._done / self._total, 1.0)
+        filled = int(share * 40)
+        self._stream.write(f"\r[{'#' * filled}{'.' * (40 - filled)}] {share:4.0%}")
+        self._stream.flush()
+        self._shown = True
+        self._next = time.monotonic() + 0.1
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command. Returns the exit status: 0, 1 for a trace or an allocator that will not do, 2 for a wrong call."""
+    options = _parser().parse_args(arguments)
+    try:
+        replay = _replay(options)
+    except SpecError as error:
+        print(f"--alloc: {error}", file=sys.stderr)
+        return 2
+    except (TraceError, MisuseError, AllocError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    if options.json:
+        print(as_json(replay.figures()))
+    else:
+        print(as_text(replay.figures()))
+        print(replay.summary())
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m allocators", description="Tools for allocators.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    replay = commands.add_parser(
+        "replay",
+        help="do to an allocator what a trace says",
+        description="Do to an allocator what a trace says, and print what it counted and where its memory went.",
+        epilog=f"allocators that SPEC can name:\n\n{spec_table()}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    replay.add_argument("trace", help="a trace file, or - for standard input")
+    replay.add_argument("--alloc", metavar="SPEC", default="arena(page)", help="the allocator; %(default)s")
+    replay.add_argument("--format", choices=FORMATS, default="", help="of the trace; by default, what it looks like")
+    replay.add_argument("--json", action="store_true", help="print one JSON object")
+    replay.add_argument(
+        "--align", type=_alignment, default=8, help="of blocks in traces that do not say; by default %(default)s"
+    )
+    replay.add_argument(
+        "--min-align", type=_alignment, default=1, help="of every block at least; by default %(default)s"
+    )
+    return parser
+
+
+def _alignment(text: str) -> int:
+    align = int(text)
+    if align <= 0 or align & (align - 1):
+        raise argparse.ArgumentTypeError(f"an alignment is a power of two, not {align}")
+    return align
+
+
+def _replay(options: argparse.Namespace) -> Replay:
+    replay = Replay(parse_spec(options.alloc), min_align=options.min_align)
+    if options.trace == "-":
+        _run(replay, options, sys.stdin, 0)
+    else:
+        path = Path(options.trace)
+        with path.open(encoding="utf-8", errors="replace") as file:
+            _run(replay, options, file, path.stat().st_size)
+    return replay
+
+
+def _run(replay: Replay, options: argparse.Namespace, file: TextIO, size: int) -> None:
+    lines = Progress(sys.stderr, size).lines(file)
+    replay.run(read_trace(lines, name=options.trace, format=options.format, align=options.align))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,192 @@
+"""BinningAllocator: routes by size, each bin to an allocator of its own, the rest to the parent.
+
+A request goes to the smallest bin that is as large as its size and its alignment. By default the bins are pools of
+power-of-two sizes over the parent, so that small blocks are freed in any order and reused without fragmentation, while
+large ones are the parent's business; as RMM's binning resource.
+
+A block belongs to the bin of its layout: growing or shrinking within a bin is the bin's own affair, across bins the
+block moves. Blocks are handed out with exactly the requested size, so that the layout which frees a block names its
+bin.
+
+Costs: a search through the bins, some ten comparisons. Half of a pool's slot is wasted at worst, a quarter on average.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Generic, Self, TypeVar
+
+from allocators._mypyc import i64, mypyc_attr
+from allocators.base import BaseAllocator, as_base, check_grow, check_shrink, close_parent, owned_by
+from allocators.block import Block, copy, dangling, released
+from allocators.layout import Layout
+from allocators.pool import PoolAllocator
+from allocators.protocol import Allocator, MisuseError
+from allocators.reset import ResetPolicy
+from allocators.scope import Checkpoint, Scope, checkpoint_all, reset_through, restore_all
+
+A = TypeVar("A", bound=Allocator)
+
+SMALLEST: Final = 16
+LARGEST: Final = 1024
+
+
+@mypyc_attr(native_class=True)
+class BinningAllocator(BaseAllocator, Generic[A]):
+    """Pools for requests up to `largest` bytes, in powers of two from `smallest` on; `parent` for all above.
+
+    `bins` replaces the pools by allocators of your own, each under the largest size that it serves. None of them may
+    take its memory from `parent` where resets and scopes are wanted. Closing closes them.
+    """
+
+    __slots__ = ("_allocators", "_bins", "_largest", "_parent", "_pools", "_sizes", "_smallest", "_up")
+
+    def __init__(
+        self,
+        parent: A,
+        *,
+        smallest: int = SMALLEST,
+        largest: int = LARGEST,
+        bins: Mapping[int, Allocator] | None = None,
+    ) -> None:
+        self._parent: Final[A] = parent
+        self._up: Final = as_base(parent)
+        self._smallest: Final = smallest
+        self._largest: Final = largest
+        self._pools: list[PoolAllocator[A]] = []
+        self._allocators: list[Allocator] = []
+        #: What each bin serves at most, in rising order, and the bins, for calls.
+        self._sizes: list[int] = []
+        self._bins: list[BaseAllocator] = []
+        if bins is None:
+            for size in _powers_of_two(smallest, largest):
+                pool = PoolAllocator(parent, size, size)
+                self._pools.append(pool)
+                self._add(size, pool)
+        else:
+            for size in sorted(bins):
+                self._add(size, bins[size])
+
+    def _add(self, size: int, allocator: Allocator) -> None:
+        if size < 1:
+            raise MisuseError(f"a bin must serve at least one byte, not {size}")
+        self._sizes.append(size)
+        self._allocators.append(allocator)
+        self._bins.append(as_base(allocator))
+
+    @property
+    def parent(self) -> A:
+        return self._parent
+
+    @property
+    def bins(self) -> dict[int, Allocator]:
+        """The bins, by the largest size that each one serves."""
+        return dict(zip(self._sizes, self._allocators, strict=True))
+
+    def _route(self, layout: Layout) -> BaseAllocator:
+        needed: i64 = layout.size
+        if layout.align > needed:
+            needed = layout.align
+        for index in range(len(self._sizes)):
+            if needed <= self._sizes[index]:
+                return self._bins[index]
+        return self._up
+
+    def allocate(self, layout: Layout) -> Block:
+        size = layout.size
+        if size == 0:
+            return dangling(layout.align)
+        block = self._route(layout).allocate(layout)
+        return block if block.size == size else Block(block.address, size, block.region)
+
+    def allocate_zeroed(self, layout: Layout) -> Block:
+        size = layout.size
+        if size == 0:
+            return dangling(layout.align)
+        block = self._route(layout).allocate_zeroed(layout)
+        return block if block.size == size else Block(block.address, size, block.region)
+
+    def deallocate(self, block: Block, layout: Layout) -> None:
+        if block.size == 0:
+            if block.region.memory is None:
+                raise released(block)
+            block.release()
+        else:
+            self._route(layout).deallocate(block, layout)
+
+    def grow(self, block: Block, old: Layout, new: Layout) -> Block:
+        check_grow(block, old, new)
+        owner = self._route(old)
+        if block.size == 0 or owner is not self._route(new):
+            return self._move(block, old, new, old.size)
+        grown = owner.grow(block, old, new)
+        return grown if grown.size == new.size else Block(grown.address, new.size, grown.region)
+
+    def grow_zeroed(self, block: Block, old: Layout, new: Layout) -> Block:
+        check_grow(block, old, new)
+        owner = self._route(old)
+        if block.size == 0 or owner is not self._route(new):
+            moved = self.allocate_zeroed(new)
+            copy(block, moved, old.size)
+            self.deallocate(block, old)
+            return moved
+        grown = owner.grow_zeroed(block, old, new)
+        return grown if grown.size == new.size else Block(grown.address, new.size, grown.region)
+
+    def shrink(self, block: Block, old: Layout, new: Layout) -> Block:
+        check_shrink(block, old, new)
+        owner = self._route(old)
+        if new.size == 0 or owner is not self._route(new):
+            return self._move(block, old, new, new.size)
+        shrunk = owner.shrink(block, old, new)
+        return shrunk if shrunk.size == new.size else Block(shrunk.address, new.size, shrunk.region)
+
+    def owns(self, block: Block) -> bool:
+        return any([owned_by(allocator, block) for allocator in [*self._allocators, self._parent]])
+
+    def reset(self, policy: ResetPolicy | None = None) -> None:
+        """Reset the parent, by a policy if one is given, and with it the pools; or the bins that are your own, too."""
+        reset_through(self._parent, policy)
+        for pool in self._pools:
+            pool.forget()
+        if not self._pools:
+            for allocator in self._allocators:
+                reset_through(allocator, policy)
+
+    def checkpoint(self) -> Checkpoint:
+        """Remember the state of bins and parent, for `restore`. `MisuseError` where one of them has no checkpoints."""
+        return checkpoint_all(self, [*self._allocators, self._parent])
+
+    def restore(self, point: Checkpoint) -> None:
+        """Take all of them back to a checkpoint; blocks allocated since are revoked."""
+        restore_all(self, [*self._allocators, self._parent], point)
+
+    def scope(self) -> Scope[Self]:
+        """A `with` block that ends by restoring the state at its start."""
+        return Scope(self)
+
+    def close(self) -> None:
+        """Close the bins, and then the parent."""
+        for allocator in self._allocators:
+            close_parent(allocator)
+        close_parent(self._parent)
+
+    def __repr__(self) -> str:
+        options = ""
+        if not self._pools:
+            options = f", bins={self.bins!r}"
+        else:
+            if self._smallest != SMALLEST:
+                options += f", smallest={self._smallest}"
+            if self._largest != LARGEST:
+                options += f", largest={self._largest}"
+        return f"binning({self._parent!r}{options})"
+
+
+def _powers_of_two(smallest: int, largest: int) -> list[int]:
+    if smallest < 1 or smallest & (smallest - 1) or largest < smallest or largest & (largest - 1):
+        raise MisuseError(f"bins go from one power of two up to another, not from {smallest} to {largest}")
+    sizes = [smallest]
+    while sizes[-1] < largest:
+        sizes.append(2 * sizes[-1])
+    return sizes

@@ -1,0 +1,233 @@
+"""Peephole: tidies up the code of a whole program, and closes the gaps.
+
+| rule | does |
+| --- | --- |
+| jump threading | a jump to a jump goes where that goes; a jump to a return is a return |
+| unreachable | what stands behind an instruction that never goes on, and is no target, goes |
+| next | a jump to the following instruction goes |
+| self move | a move of a register to itself goes |
+| move merge | where a result only moves on to another register at once, it is made there |
+
+What goes becomes `nop` first. If there is any, all code is moved together, and jumps, calls, tables, functions and
+positions follow.
+
+Costs: two visits of every word, and two more if anything goes; one byte of scratch a word, and then four more.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from allocators import Allocator
+from allocators._mypyc import i64
+from allocators.collections import Vec
+from garden.bytecode.code import Code
+from garden.bytecode.ops import (
+    CALL,
+    CONSTANT,
+    DEST,
+    JMP,
+    MOV,
+    NOP,
+    OPS,
+    RET,
+    SOURCE,
+    SWITCH,
+    SYS,
+    TABLE_COUNT,
+    TABLE_DEFAULT,
+    TABLE_SLOTS,
+    TAIL,
+    TARGET,
+)
+
+# Flags by opcode.
+_JUMPS: Final = 1  # it has a target inside its function
+_TARGETS: Final = 2  # it has a target
+_ENDS: Final = 4  # control never goes on with the next word
+_MAKES: Final = 8  # it writes register a and no other
+_HAS_TABLE: Final = 16
+_READS_A: Final = 32
+_READS_B: Final = 64
+_READS_C: Final = 128
+
+#: How far to look for the fate of a register.
+_WINDOW: Final = 8
+
+
+def _flags(op: int) -> int:
+    entry = OPS[op]
+    flags = _ENDS if entry.terminator else 0
+    if entry.imm == TARGET:
+        flags |= _TARGETS if op in (CALL, TAIL) else _TARGETS | _JUMPS
+    if entry.a == DEST and entry.b != DEST:
+        flags |= _MAKES
+    if op == SWITCH and entry.imm == CONSTANT:
+        flags |= _HAS_TABLE
+    if entry.a == SOURCE:
+        flags |= _READS_A
+    if entry.b == SOURCE:
+        flags |= _READS_B
+    if entry.c == SOURCE:
+        flags |= _READS_C
+    return flags
+
+
+_FLAGS: Final = bytes([_flags(op) for op in range(len(OPS))])
+
+
+def peephole(code: Code[Allocator], scratch: Allocator) -> int:
+    """Tidy up a program; return by how many words it has become shorter."""
+    targeted: Vec[Allocator] = Vec(scratch, "B")
+    try:
+        targeted.fill(0, len(code.words) + 1)
+        _thread_jumps(code, targeted.data)
+        removed = _remove(code, targeted.data)
+    finally:
+        targeted.close()
+    if removed:
+        _compact(code, scratch)
+    return removed
+
+
+def _thread_jumps(code: Code[Allocator], targeted: memoryview) -> None:
+    """Let jumps lead to their final targets, and mark all targets."""
+    words = code.words.data
+    constants = code.constants.data
+    firsts = code.functions.columns[1]
+    for function in range(1, len(code.functions)):
+        targeted[firsts[function]] = 1
+    # Most jumps lead forwards, so their targets have found their own already.
+    for pc in range(len(code.words) - 1, -1, -1):
+        word: i64 = words[pc]
+        flags = _FLAGS[word & 0xFF]
+        if flags & _JUMPS:
+            target = _final(words, word >> 32)
+            beyond: i64 = words[target]
+            if word & 0xFF == JMP and beyond & 0xFF == RET:
+                words[pc] = beyond
+                continue
+            words[pc] = target << 32 | word & 0xFFFFFFFF
+            targeted[target] = 1
+        elif flags & _HAS_TABLE:
+            table = word >> 32
+            for place in range(table + TABLE_DEFAULT, table + TABLE_SLOTS + constants[table + TABLE_COUNT]):
+                target = _final(words, constants[place])
+                constants[place] = target
+                targeted[target] = 1
+
+
+def _final(words: memoryview, target: i64) -> i64:
+    word: i64 = words[target]
+    return word >> 32 if word & 0xFF == JMP else target
+
+
+def _remove(code: Code[Allocator], targeted: memoryview) -> int:
+    """Turn what is not needed into `NOP`; return how many there are."""
+    words = code.words.data
+    count = len(code.words)
+    removed = 0
+    reachable = True
+    for pc in range(count):
+        word: i64 = words[pc]
+        op = word & 0xFF
+        if targeted[pc]:
+            reachable = True
+        if not reachable or op == NOP:
+            words[pc] = NOP
+            removed += 1
+            continue
+        flags = _FLAGS[op]
+        if flags & _ENDS:
+            reachable = False
+            if op == JMP and word >> 32 == pc + 1:
+                words[pc] = NOP
+                removed += 1
+                reachable = True
+        elif op == MOV and (word >> 8 & 0xFF) == (word >> 16 & 0xFF):
+            words[pc] = NOP
+            removed += 1
+        elif flags & _MAKES and pc + 1 < count:
+            following: i64 = words[pc + 1]
+            register = word >> 8 & 0xFF
+            if (
+                following & 0xFF == MOV
+                and following >> 16 & 0xFF == register
+                and following >> 8 & 0xFF != register
+                and not targeted[pc + 1]
+                and _dies(words, targeted, pc + 2, count, register)
+            ):
+                words[pc] = NOP
+                words[pc + 1] = word & ~0xFF00 | following & 0xFF00
+                removed += 1
+    return removed
+
+
+def _dies(words: memoryview, targeted: memoryview, start: i64, count: i64, register: i64) -> bool:
+    """Whether nobody reads a register from `start` on, as far as can be seen easily."""
+    end = start + _WINDOW
+    if end > count:
+        end = count
+    pc = start
+    while pc < end and not targeted[pc]:
+        word: i64 = words[pc]
+        op = word & 0xFF
+        if op == RET:
+            return register != 0
+        flags = _FLAGS[op]
+        if (
+            (flags & _READS_A and word >> 8 & 0xFF == register)
+            or (flags & _READS_B and word >> 16 & 0xFF == register)
+            or (flags & _READS_C and word >> 24 & 0xFF == register)
+            or flags & (_TARGETS | _ENDS)
+            or op == SYS
+        ):
+            return False
+        if flags & _MAKES and word >> 8 & 0xFF == register:
+            return True
+        pc += 1
+    return False
+
+
+def _compact(code: Code[Allocator], scratch: Allocator) -> None:
+    """Close the gaps that `NOP` leaves."""
+    words = code.words.data
+    positions = code.positions.data
+    constants = code.constants.data
+    count = len(code.words)
+    moved: Vec[Allocator] = Vec(scratch, "I")
+    try:
+        # By pc: where it goes; for one that goes away, where what follows it goes.
+        moved.fill(0, count + 1)
+        places = moved.data
+        place = 0
+        for pc in range(count):
+            places[pc] = place
+            if words[pc] & 0xFF != NOP:
+                place += 1
+        places[count] = place
+        place = 0
+        for pc in range(count):
+            word: i64 = words[pc]
+            flags = _FLAGS[word & 0xFF]
+            if flags & _TARGETS:
+                word = places[word >> 32] << 32 | word & 0xFFFFFFFF
+            elif flags & _HAS_TABLE:
+                table = word >> 32
+                for slot in range(table + TABLE_DEFAULT, table + TABLE_SLOTS + constants[table + TABLE_COUNT]):
+                    constants[slot] = places[constants[slot]]
+            elif word & 0xFF == NOP:
+                continue
+            words[place] = word
+            positions[place] = positions[pc]
+            place += 1
+        code.words.truncate(place)
+        code.positions.truncate(place)
+        firsts = code.functions.columns[1]
+        ends = code.functions.columns[2]
+        for function in range(1, len(code.functions)):
+            firsts[function] = places[firsts[function]]
+            ends[function] = places[ends[function]]
+        code.entry = places[code.entry]
+    finally:
+        moved.close()

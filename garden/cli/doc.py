@@ -1,0 +1,79 @@
+"""`garden doc`: what the standard packages have, from their own descriptions.
+
+A query is a package (`str`, `unsafe/runtime`, or `runtime`, as programs call it), a function of one (`str.len`), or the
+name of a function wherever it is (`len`). Without one, the packages are listed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping
+
+from garden.std import STANDARD
+from garden.types.host import HostFunction, Package
+from garden.types.spelling import closest
+
+
+def doc(options: argparse.Namespace) -> int:
+    """Print the documentation that is asked for."""
+    try:
+        sys.stdout.write(describe(STANDARD, options.query))
+    except LookupError as error:
+        print(f"garden: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def describe(packages: Mapping[str, Package], query: str | None = None) -> str:
+    """The documentation of all packages, one, or one function. LookupError where there is none of that name."""
+    if query is None:
+        return _table([(path, packages[path].doc) for path in sorted(packages)])
+    known = _packages_named(packages, query)
+    if known:
+        return "\n".join([_package(package) for package in known])
+    base, _, name = query.rpartition(".")
+    found = []
+    for package in _packages_named(packages, base) if base else packages.values():
+        overloads = [function for function in package.functions if function.name == name]
+        if overloads:
+            found.append(_overloads(package, overloads))
+    if not found:
+        raise LookupError(_unknown(packages, query))
+    return "\n".join(found)
+
+
+def _packages_named(packages: Mapping[str, Package], name: str) -> list[Package]:
+    """The package of that path, else those that programs call by that name."""
+    if name in packages:
+        return [packages[name]]
+    return [package for package in packages.values() if package.name == name]
+
+
+def _package(package: Package) -> str:
+    functions = [_function(function) for function in package.functions]
+    return "\n".join([f'{package.doc}\n\nimport "{package.path}"\n', *functions])
+
+
+def _overloads(package: Package, functions: list[HostFunction]) -> str:
+    call = f"{package.name}.{functions[0].name}"
+    return "\n".join([f'{call}, with import "{package.path}"\n', *[_function(function) for function in functions]])
+
+
+def _function(function: HostFunction) -> str:
+    lines = [str(function), *[f"    {line}" for line in function.doc.splitlines()]]
+    return "\n".join(lines) + "\n"
+
+
+def _table(rows: list[tuple[str, str]]) -> str:
+    width = max([len(name) for name, _ in rows], default=0)
+    return "".join([f"{name.ljust(width)}  {text}\n" for name, text in rows])
+
+
+def _unknown(packages: Mapping[str, Package], query: str) -> str:
+    names = [*packages, *[package.name for package in packages.values()]]
+    for package in packages.values():
+        for function in package.functions:
+            names.extend([f"{package.path}.{function.name}", f"{package.name}.{function.name}", function.name])
+    near = closest(query, names)
+    return f"there is no package or function `{query}`" + (f", did you mean `{near}`?" if near else "")

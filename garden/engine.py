@@ -1,0 +1,343 @@
+"""Engine: garden inside a Python program.
+
+An `Engine` holds what its programs share: packages, allocators, limits, and where output goes. `compile` gives a
+`Program`, which runs as a whole, or function by function, any number of times.
+
+Memory. Every program has arenas of its own, one a stage, unless the engine was given allocators. What the stages made
+and the machine that runs it stay until the program is closed, and closing the engine closes all its programs. Then
+nothing is left in any allocator.
+
+Threads. An engine does one thing at a time: threads that share one wait for each other, and engines share nothing.
+
+Costs. A call from Python resets the heap of the program and turns arguments and result into words and back: beside the
+work of the function itself, some 60 us in interpreted Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from threading import RLock
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar, overload
+
+from allocators import Allocator, StackAlloc
+from garden.bindings import Package
+from garden.diagnostics import Diagnostic
+from garden.errors import GardenError, Trap
+from garden.pipeline import Compilation, StageAllocators
+from garden.source import Source
+from garden.std import STANDARD
+from garden.syntax.ast import SIGNATURE_DOCS, SIGNATURE_PARAMETERS
+from garden.types import host
+from garden.types.spelling import closest
+from garden.types.types import Type
+from garden.vm.heap import DEFAULT_LIMIT
+from garden.vm.machine import FRAME_LIMIT, Machine
+from garden.vm.runtime import write_stdout
+from garden.vm.values import from_word, to_word
+
+F = TypeVar("F", bound=Callable[..., Any])
+P = TypeVar("P", bound=host.Package)
+
+#: The package of functions that belong to no other.
+HOST_PACKAGE: Final = "host"
+
+
+class Engine:
+    """Compiles programs that share packages, allocators and limits.
+
+    `packages` are those that programs may import, the standard ones unless told otherwise. `allocators` are those of
+    the stages, which stay the caller's; of a mapping, every program adds arenas of its own for the stages that it does
+    not have. An arena that all programs share grows until the caller resets it. `level` is that of optimisation, 0 or
+    1. `heap_limit` is in bytes, `frame_limit` in active calls, and `spill` the spill stack to use. `write` is given the
+    output, as UTF-8. With `backtrace`, traps carry the names of the active functions.
+    """
+
+    def __init__(
+        self,
+        packages: Iterable[host.Package] = STANDARD.values(),
+        *,
+        allocators: StageAllocators | Mapping[str, Allocator] | None = None,
+        level: int = 1,
+        heap_limit: int = DEFAULT_LIMIT,
+        frame_limit: int = FRAME_LIMIT,
+        spill: StackAlloc | None = None,
+        write: Callable[[bytes], object] = write_stdout,
+        backtrace: bool = False,
+    ) -> None:
+        self._packages: Final[dict[str, host.Package]] = {}
+        self._allocators: Final = allocators
+        self._level: Final = level
+        self._heap_limit: Final = heap_limit
+        self._frame_limit: Final = frame_limit
+        self._spill: Final = spill
+        self._write: Final = write
+        self._backtrace: Final = backtrace
+        self._programs: Final[dict[int, Program]] = {}
+        self._running = 0
+        self._lock: Final = RLock()
+        for package in packages:
+            self.register(package)
+
+    def register(self, package: P) -> P:
+        """Let programs that are compiled from now on import a package, and return it.
+
+        Raises ValueError where another one has its path.
+        """
+        with self._lock:
+            if self._packages.setdefault(package.path, package) is not package:
+                raise ValueError(f"there is a package {package.path!r} already")
+        return package
+
+    @overload
+    def function(self, implementation: F) -> F: ...
+    @overload
+    def function(self, *, name: str = "", pure: bool = False) -> Callable[[F], F]: ...
+    def function(
+        self, implementation: Callable[..., Any] | None = None, *, name: str = "", pure: bool = False
+    ) -> Callable[..., Any]:
+        """A decorator as `Package.function`, for the package `host`."""
+        package = self._packages.get(HOST_PACKAGE)
+        if package is None:
+            package = self.register(Package(HOST_PACKAGE, "Functions of the host."))
+        if not isinstance(package, Package):
+            raise ValueError(f"the package {HOST_PACKAGE!r} takes no functions")
+        decorate = package.function(name=name, pure=pure)
+        return decorate if implementation is None else decorate(implementation)
+
+    def compile(self, source: str | Source, *, name: str = "<string>") -> Program:
+        """Compile a program; diagnostics call it by its name.
+
+        Raises `CompileError` with all diagnostics where it is not valid, `AllocError` where a stage runs out of memory.
+        """
+        if isinstance(source, str):
+            source = Source(name, source.encode())
+        with self._lock:
+            given = self._allocators
+            allocators = given if isinstance(given, StageAllocators) else StageAllocators(given)
+            compilation = Compilation(source, allocators, dict(self._packages), level=self._level)
+            program = Program(self, compilation, owns_allocators=allocators is not given)
+            self._programs[id(program)] = program
+        return program
+
+    def close(self) -> None:
+        """Close all programs; closing twice is harmless."""
+        with self._lock:
+            for program in list(self._programs.values()):
+                program.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Engine of {len(self._packages)} packages and {len(self._programs)} open programs>"
+
+
+class Program:
+    """A compiled program, made by `Engine.compile`.
+
+    `compilation` has what each stage made of it, `result` is the type of its value.
+    """
+
+    def __init__(self, engine: Engine, compilation: Compilation, *, owns_allocators: bool) -> None:
+        self.compilation: Final = compilation
+        self._engine: Final = engine
+        self._owns_allocators: Final = owns_allocators
+        self._machine: Machine[Allocator] | None = None
+        self._running = False
+        self._closed = False
+        try:
+            ir = compilation.optimise()
+            self.result: Final[Type] = compilation.check().types.type(ir.function_result[ir.function_count - 1])
+            compilation.emit()
+        except BaseException:
+            self._release()
+            raise
+
+    @property
+    def source(self) -> Source:
+        return self.compilation.source
+
+    @property
+    def allocators(self) -> StageAllocators:
+        """The allocators of its stages."""
+        return self.compilation.allocators
+
+    @property
+    def functions(self) -> dict[str, Function]:
+        """The functions of the program by name, in source order. Shown as text, each is its signature."""
+        with self._open():
+            functions = [Function(self, row) for row in range(1, len(self.compilation.check().functions))]
+        return {function.name: function for function in functions}
+
+    def function(self, name: str, *, into: object = None) -> Function:
+        """The function of a name, KeyError where there is none.
+
+        `into` is the dataclass that a record it returns becomes an instance of, or an annotation with one, such as
+        `list[Point]`; without it, records become dicts.
+        """
+        with self._open():
+            checked = self.compilation.check()
+            symbol = checked.ast.symbols.find(name.encode())
+            symbols = checked.functions.columns[3]
+            for row in range(1, len(checked.functions)):
+                if symbols[row] == symbol:
+                    return Function(self, row, into)
+        near = closest(name, list(self.functions))
+        raise KeyError(f"{self.source.name} has no function `{name}`" + (f", did you mean `{near}`?" if near else ""))
+
+    def __getitem__(self, name: str) -> Function:
+        """The function of a name, KeyError where there is none."""
+        return self.function(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.functions
+
+    def run(self, *, into: object = None) -> Any:
+        """Run the program from its start in a fresh state, and return the value of its last top-level item.
+
+        `into` is as for `function`. Raises `Trap`, with a note of where it happened, or whatever a host function
+        raises; the program can be run again after either. `AllocError` where there is no memory for the machine.
+        """
+        with self._run() as machine:
+            return from_word(machine.heap, self.result, machine.run(), into)
+
+    @contextmanager
+    def _open(self) -> Iterator[None]:
+        """Have the engine to oneself, and the program open."""
+        with self._engine._lock:
+            if self._closed:
+                raise ValueError(f"{self.source.name} is closed")
+            yield
+
+    @contextmanager
+    def _run(self) -> Iterator[Machine[Allocator]]:
+        """The machine, for one run."""
+        engine = self._engine
+        with self._open():
+            if self._running:
+                raise GardenError(f"{self.source.name} is running already")
+            if engine._spill is not None and engine._running:
+                raise GardenError(f"{self.source.name} cannot run: the spill stack of the engine is in use")
+            if self._machine is None:
+                self._machine = Machine(
+                    self.compilation.emit(),
+                    self.allocators["run"],
+                    spill=engine._spill,
+                    write=engine._write,
+                    heap_limit=engine._heap_limit,
+                    frame_limit=engine._frame_limit,
+                    backtrace=engine._backtrace,
+                )
+            self._running = True
+            engine._running += 1
+            try:
+                yield self._machine
+            except Trap as trap:
+                # One with a note comes from another program, which a host function has run.
+                if trap.offset >= 0 and not hasattr(trap, "__notes__"):
+                    trap.add_note(Diagnostic(trap.code, trap.message, trap.offset, 0).render(self.source))
+                raise
+            finally:
+                engine._running -= 1
+                self._running = False
+
+    def close(self) -> None:
+        """Give back all memory of the program; closing twice is harmless. GardenError while it is running."""
+        with self._engine._lock:
+            if self._running:
+                raise GardenError(f"{self.source.name} is running and cannot be closed")
+            self._release()
+            self._engine._programs.pop(id(self), None)
+
+    def _release(self) -> None:
+        self._closed = True
+        if self._machine is not None:
+            self._machine.close()
+            self._machine = None
+        self.compilation.close()
+        if self._owns_allocators:
+            self.allocators.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Program {self.source.name}>"
+
+
+class Function:
+    """A function of a program: call it with Python values; shown as text it is its signature.
+
+    `parameters` are names and types, `result` is the type of the result, `doc` the text of its doc comments.
+    """
+
+    def __init__(self, program: Program, row: int, into: object = None) -> None:
+        checked = program.compilation.check()
+        ast = checked.ast
+        nodes, results, types, symbols = (column[row] for column in checked.functions.columns)
+        signature = ast.a[nodes]
+        names = ast.list_at(ast.extra.data[signature + SIGNATURE_PARAMETERS])
+        docs = ast.list_at(ast.extra.data[signature + SIGNATURE_DOCS])
+        self.name: Final = ast.symbols.lookup(symbols).decode()
+        self.parameters: Final[tuple[tuple[str, Type], ...]] = tuple(
+            (ast.name(token), checked.types.type(checked.extra.data[types + 1 + index]))
+            for index, token in enumerate(names[::2])
+        )
+        self.result: Final[Type] = checked.types.type(results)
+        self.doc: Final = "\n".join([ast.name(token) for token in docs])
+        self._signature: Final = checked.signature(nodes)
+        self._program: Final = program
+        self._row: Final = row
+        self._into: Final = into
+
+    def __call__(self, *arguments: object) -> Any:
+        """Call it in a fresh state and return its result.
+
+        TypeError where the number of arguments or the type of one is wrong, OverflowError for an int outside 64 bits,
+        ValueError for a str that is no UTF-8; beyond that as `Program.run`.
+        """
+        wanted = len(self.parameters)
+        if len(arguments) != wanted:
+            raise TypeError(f"`{self}` takes {wanted} argument{'' if wanted == 1 else 's'}, not {len(arguments)}")
+        with self._program._run() as machine:
+            machine.reset()
+            words = []
+            for (name, type), argument in zip(self.parameters, arguments, strict=True):
+                try:
+                    words.append(to_word(machine.heap, type, argument))
+                except (TypeError, OverflowError) as error:
+                    raise error.__class__(f"{self.name}: parameter {name}:{type}: {error}") from error
+                except UnicodeEncodeError as error:
+                    raise ValueError(f"{self.name}: parameter {name}:{type}: {error}") from error
+            return from_word(machine.heap, self.result, machine.call(self._row, words), self._into)
+
+    def __str__(self) -> str:
+        return self._signature
+
+    def __repr__(self) -> str:
+        return f"<Function {self._signature}>"
+
+
+def compile(
+    source: str | Source,
+    *,
+    name: str = "<string>",
+    packages: Iterable[host.Package] = STANDARD.values(),
+    allocators: StageAllocators | Mapping[str, Allocator] | None = None,
+    level: int = 1,
+    write: Callable[[bytes], object] = write_stdout,
+) -> Program:
+    """Compile a program in an engine of its own: as `Engine(...).compile(source, name=name)`."""
+    return Engine(packages, allocators=allocators, level=level, write=write).compile(source, name=name)

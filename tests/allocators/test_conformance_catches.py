@@ -1,0 +1,363 @@
+"""The conformance suite finds broken allocators: each of these has one fault, and the suite names it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from allocators import (
+    Allocator,
+    AllocError,
+    Arena,
+    BaseAllocator,
+    Block,
+    BumpAlloc,
+    Counters,
+    Layout,
+    MetricAllocator,
+    MisuseError,
+    PageAlloc,
+    Region,
+)
+from allocators.testing import ConformanceError, Instrumented, check_allocator, run_machine
+
+
+class Forwarder(BaseAllocator):
+    """Forwards to its parent, rightly."""
+
+    def __init__(self, parent: Any) -> None:
+        self.parent = parent
+
+    def allocate(self, layout: Layout) -> Block:
+        block: Block = self.parent.allocate(layout)
+        return block
+
+    def deallocate(self, block: Block, layout: Layout) -> None:
+        self.parent.deallocate(block, layout)
+
+    def close(self) -> None:
+        pass
+
+
+class Overlapping(Forwarder):
+    """Hands out the same block again after eight others."""
+
+    def __init__(self, parent: Any) -> None:
+        super().__init__(parent)
+        self.blocks: list[Block] = []
+
+    def allocate(self, layout: Layout) -> Block:
+        if len(self.blocks) >= 8 and self.blocks[-8].size >= layout.size and not self.blocks[-8].released:
+            old = self.blocks[-8]
+            return Block(old.address, layout.size, old.region)
+        block = super().allocate(layout)
+        self.blocks.append(block)
+        return block
+
+    def deallocate(self, block: Block, layout: Layout) -> None:
+        if block.released:
+            raise MisuseError("released")
+        block.release()
+
+
+class Misaligned(Forwarder):
+    """Thinks that no one needs more than 16."""
+
+    def allocate(self, layout: Layout) -> Block:
+        return super().allocate(Layout(layout.size, min(layout.align, 16)))
+
+    def deallocate(self, block: Block, layout: Layout) -> None:
+        super().deallocate(block, Layout(layout.size, min(layout.align, 16)))
+
+
+class TooSmall(Forwarder):
+    """Forgets the last byte of a block."""
+
+    def allocate(self, layout: Layout) -> Block:
+        block = super().allocate(layout)
+        return Block(block.address, max(block.size - 1, 0), block.region)
+
+
+class PrefixLost(Forwarder):
+    """Grows without copying what there was."""
+
+    def grow(self, block: Block, old: Layout, new: Layout) -> Block:
+        grown = self.allocate(new)
+        self.deallocate(block, old)
+        return grown
+
+
+class PrefixLostByShrinking(Forwarder):
+    """Keeps the end of a block rather than its start."""
+
+    def shrink(self, block: Block, old: Layout, new: Layout) -> Block:
+        shrunk = self.allocate(new)
+        shrunk.view[: new.size] = block.view[old.size - new.size : old.size]
+        self.deallocate(block, old)
+        return shrunk
+
+
+class NotZeroed(Forwarder):
+    """Believes that memory is zero when it comes."""
+
+    def allocate_zeroed(self, layout: Layout) -> Block:
+        return self.allocate(layout)
+
+
+class TailNotZeroed(Forwarder):
+    """grow_zeroed is just grow."""
+
+    def grow_zeroed(self, block: Block, old: Layout, new: Layout) -> Block:
+        return self.grow(block, old, new)
+
+
+class AlignmentIgnoredByGrow(Forwarder):
+    """Grows with the old alignment."""
+
+    def grow(self, block: Block, old: Layout, new: Layout) -> Block:
+        grown = self.allocate(Layout(new.size, 1))
+        grown.view[: old.size] = block.view[: old.size]
+        self.deallocate(block, old)
+        return grown
+
+    def deallocate(self, block: Block, layout: Layout) -> None:
+        self.parent.deallocate(block, Layout(layout.size, 1))
+
+    def allocate(self, layout: Layout) -> Block:
+        # Aligned by its own hands.
+        return super().allocate(Layout(layout.size, 1)) if layout.align == 1 else self._aligned(layout)
+
+    def _aligned(self, layout: Layout) -> Block:
+        whole = self.parent.allocate(Layout(layout.size + layout.align - 1, 1))
+        address = (whole.address + layout.align - 1) & -layout.align
+        return Block(address, layout.size, whole.region)
+
+
+class Leaking(Forwarder):
+    """Loses every fifth block that is freed."""
+
+    def __init__(self, parent: Any) -> None:
+        super().__init__(parent)
+        self.frees = 0
+
+    def deallocate(self, block: Block, layout: Layout) -> None:
+        self.frees += 1
+        if self.frees % 5 == 0 and not block.released:
+            block.release()
+            return
+        super().deallocate(block, layout)
+
+
+class LeakingWhenRefused(Forwarder):
+    """Takes two blocks from its parent, and forgets the first when the second is refused."""
+
+    def allocate(self, layout: Layout) -> Block:
+        header = self.parent.allocate(Layout(8, 8))
+        block = super().allocate(layout)
+        self.parent.deallocate(header, Layout(8, 8))
+        return block
+
+
+class ChangedByFailure(Forwarder):
+    """Ends the old block before it has the new one."""
+
+    def grow(self, block: Block, old: Layout, new: Layout) -> Block:
+        saved = bytes(block.view[: old.size])
+        self.deallocate(block, old)
+        grown = self.allocate(new)
+        grown.view[: old.size] = saved
+        return grown
+
+
+class ReturnsNone(Forwarder):
+    """Answers an impossible request with None."""
+
+    def allocate(self, layout: Layout) -> Block:
+        try:
+            return super().allocate(layout)
+        except AllocError:
+            return None  # type: ignore[return-value]
+
+
+class AnyMemoryError(Forwarder):
+    """Raises a MemoryError that does not say what was asked for."""
+
+    def allocate(self, layout: Layout) -> Block:
+        try:
+            return super().allocate(layout)
+        except AllocError:
+            raise MemoryError("no memory") from None
+
+
+class FreesTwiceInSilence(Forwarder):
+    """Accepts a block that has ended."""
+
+    def deallocate(self, block: Block, layout: Layout) -> None:
+        if not block.released:
+            super().deallocate(block, layout)
+
+
+class KeepsEndedBlocks(BaseAllocator):
+    """Never releases a block."""
+
+    def __init__(self) -> None:
+        self.arena = Arena(PageAlloc())
+
+    def allocate(self, layout: Layout) -> Block:
+        return self.arena.allocate(layout)
+
+    def deallocate(self, block: Block, layout: Layout) -> None:
+        pass
+
+
+class WrongLayoutToParent(Forwarder):
+    """Tells its parent a wrong alignment when it frees."""
+
+    def deallocate(self, block: Block, layout: Layout) -> None:
+        super().deallocate(block, Layout(layout.size, 1))
+
+
+class WritesBeforeTheBlock(Forwarder):
+    """Writes a header in front of what its parent gave."""
+
+    def allocate(self, layout: Layout) -> Block:
+        block = super().allocate(layout)
+        if block.size and isinstance(self.parent, Instrumented):
+            record = self.parent._live[block.region]
+            record.memory[record.offset - 8 : record.offset] = b"\0" * 8
+        return block
+
+
+class OutsideItsRegion(Forwarder):
+    """Gives blocks the region of another one."""
+
+    def __init__(self, parent: Any) -> None:
+        super().__init__(parent)
+        self.other = Region.of(bytearray(16))
+
+    def allocate(self, layout: Layout) -> Block:
+        block = super().allocate(layout)
+        return Block(block.address, block.size, self.other) if block.size > 100 else block
+
+
+class CountsAFreeTooMany(MetricAllocator[Any]):
+    """Counts a shrink as a free, as zprof did."""
+
+    def __init__(self, parent: Any) -> None:
+        super().__init__(parent)
+        self.shrinks = 0
+
+    def shrink(self, block: Block, old: Layout, new: Layout) -> Block:
+        shrunk = super().shrink(block, old, new)
+        self.shrinks += 1
+        return shrunk
+
+    @property
+    def counters(self) -> Counters:
+        counters = super().counters
+        counters.frees += self.shrinks
+        return counters
+
+
+class ScopeThatEndsNothing(BumpAlloc[Any]):
+    """Restores its cursor, and forgets to revoke the blocks."""
+
+    def restore(self, point: Any) -> None:
+        self._keys.check(self, point)
+        self._keys.take_up(point)
+        self._key = point.key
+        self._cursor = point.cursor
+
+
+class ResetThatEndsNothing(Arena[Any]):
+    """Starts again at the top of its chunk while the old blocks can still be used."""
+
+    def reset(self) -> None:
+        if self._chunk is not None:
+            self._cursor = self._chunk.footer_address & -self._min_align
+
+
+class MovesInPlace(BumpAlloc[Any]):
+    """Says that it has resized in place when it has moved the block."""
+
+    def resize_in_place(self, block: Block, old: Layout, new: Layout) -> Block | None:
+        return self.grow(block, old, new) if new.size >= old.size else None
+
+
+class OwnsEverything(Forwarder):
+    def owns(self, block: Block) -> bool:
+        return True
+
+
+BROKEN: list[tuple[Callable[..., Any], str]] = [
+    (Overlapping, "overlaps"),
+    (Misaligned, "not aligned to"),
+    (TooSmall, "want at least"),
+    (PrefixLost, "did not keep the first"),
+    (PrefixLostByShrinking, "did not keep the first"),
+    (NotZeroed, "a byte that is not zero"),
+    (TailNotZeroed, "that is not zero"),
+    (AlignmentIgnoredByGrow, "not aligned to"),
+    (Leaking, "live blocks"),
+    (LeakingWhenRefused, "live blocks"),
+    (ChangedByFailure, "has been released"),
+    (ReturnsNone, "want a Block"),
+    (AnyMemoryError, "want an AllocError"),
+    (FreesTwiceInSilence, "did not raise MisuseError"),
+    (KeepsEndedBlocks, "is not released"),
+    (WrongLayoutToParent, "that the parent gave for"),
+    (WritesBeforeTheBlock, "wrote outside"),
+    (OutsideItsRegion, "not inside its region"),
+    (CountsAFreeTooMany, "the counters are wrong: frees is"),
+    (ScopeThatEndsNothing, "is not released"),
+    (ResetThatEndsNothing, "is not released"),
+    (MovesInPlace, "resize_in_place has moved"),
+    (OwnsEverything, "a block from elsewhere"),
+]
+NAMES = [broken.__name__ for broken, _promise in BROKEN]
+
+
+@pytest.mark.parametrize(("broken", "promise"), BROKEN, ids=NAMES)
+def test_check_allocator_names_the_broken_promise(broken: Callable[..., Any], promise: str) -> None:
+    with pytest.raises(ConformanceError) as caught:
+        check_allocator(broken)
+    assert promise in caught.value.promise
+
+
+def test_nothing_is_wrong_with_the_base_of_the_broken_ones() -> None:
+    check_allocator(Forwarder)
+
+
+def test_the_error_lists_the_calls_that_led_to_it() -> None:
+    with pytest.raises(ConformanceError) as caught:
+        check_allocator(PrefixLost)
+    assert caught.value.operations[-1].startswith("b")
+    assert "allocator.grow(b" in caught.value.operations[-1]
+    assert "after these operations:\n  b0 = allocator.allocate(Layout(" in str(caught.value)
+    assert "while checking" in str(caught.value)
+
+
+# What a machine needs luck for is left to check_allocator: large sizes, owns.
+@pytest.mark.parametrize(
+    ("broken", "promise"),
+    [pair for pair in BROKEN if pair[0] not in (Overlapping, OwnsEverything, ReturnsNone, AnyMemoryError, Misaligned)],
+    ids=[
+        name
+        for name in NAMES
+        if name not in ("Overlapping", "OwnsEverything", "ReturnsNone", "AnyMemoryError", "Misaligned")
+    ],
+)
+def test_the_machine_finds_a_short_sequence_that_breaks_the_promise(broken: Callable[..., Any], promise: str) -> None:
+    with pytest.raises((ConformanceError, ExceptionGroup)) as caught:
+        run_machine(broken, examples=200, steps=30)
+    errors = caught.value.exceptions if isinstance(caught.value, ExceptionGroup) else [caught.value]
+    assert any(promise in str(error) for error in errors)
+
+
+def test_what_is_no_allocator_is_told_so() -> None:
+    with pytest.raises(ConformanceError, match="six methods"):
+        check_allocator(lambda: object())  # type: ignore[arg-type,return-value]
+    with pytest.raises(TypeError):
+        check_allocator(lambda first, second: first)

@@ -1,0 +1,150 @@
+"""PageAlloc: runs of whole pages from the operating system."""
+
+from __future__ import annotations
+
+import ctypes
+
+import pytest
+
+from allocators import AllocError, Layout, MetricAllocator, MisuseError, PageAlloc
+
+PAGE = PageAlloc().page_size
+
+
+def test_a_block_covers_whole_pages_and_is_zero() -> None:
+    pages = PageAlloc()
+    block = pages.allocate(Layout(1, 1))
+    assert (block.size, block.address % PAGE) == (PAGE, 0)
+    assert not any(block.view)
+    pages.deallocate(block, Layout(1, 1))
+    assert (pages.allocated_bytes, pages.live_blocks) == (0, 0)
+
+
+@pytest.mark.parametrize("exponent", [13, 16, 21, 24])
+def test_an_alignment_beyond_a_page_is_kept_through_every_resize(exponent: int) -> None:
+    pages = PageAlloc()
+    align = 1 << exponent
+    layout = Layout(500, align)
+    block = pages.allocate(layout)
+    for size in (100, 5000, 10, 20_000):
+        new = Layout(size, align)
+        resize = pages.grow if size >= layout.size else pages.shrink
+        block = resize(block, layout, new)
+        layout = new
+        assert block.address % align == 0
+    pages.deallocate(block, layout)
+    assert pages.allocated_bytes == 0
+
+
+def test_halving_a_block_of_huge_alignment_keeps_its_bytes() -> None:
+    pages = PageAlloc()
+    layout = Layout(2 * PAGE + 50, 1 << 20)
+    block = pages.allocate(layout)
+    block.view[0] = 0x12
+    block.view[60] = 0x34
+    block = pages.shrink(block, layout, Layout(PAGE + 25, PAGE // 2))
+    assert (block.view[0], block.view[60]) == (0x12, 0x34)
+
+
+def test_growing_moves_page_table_entries_and_keeps_the_bytes() -> None:
+    pages = PageAlloc()
+    layout = Layout(64 << 20, 8)
+    block = pages.allocate(layout)
+    block.view[-1] = 7
+    block = pages.grow(block, layout, Layout(256 << 20, 8))
+    assert block.view[(64 << 20) - 1] == 7
+    assert pages.allocated_bytes == 256 << 20
+    block = pages.shrink(block, Layout(256 << 20, 8), Layout(1, 8))
+    assert pages.allocated_bytes == PAGE
+
+
+def test_memory_does_not_vanish_under_a_view() -> None:
+    pages = PageAlloc()
+    block = pages.allocate(Layout(10, 1))
+    view = block.view
+    view[0] = 9
+    grown = pages.grow(block, Layout(10, 1), Layout(1 << 20, 1))
+    assert (view[0], grown.view[0]) == (9, 9)
+    pages.deallocate(grown, Layout(1 << 20, 1))
+    assert view[0] == 9
+
+
+def test_an_address_can_be_used_by_ctypes() -> None:
+    pages = PageAlloc()
+    block = pages.allocate(Layout(16, 8))
+    ctypes.c_int64.from_address(block.address).value = -5
+    assert block.cast("q")[0] == -5
+
+
+def test_bytes_that_a_metric_has_cut_off_are_zeroed_when_they_come_back() -> None:
+    metric = MetricAllocator(PageAlloc())
+    block = metric.allocate(Layout(3000, 8))
+    block.view[:] = b"x" * 3000
+    block = metric.shrink(block, Layout(3000, 8), Layout(100, 8))
+    block = metric.grow_zeroed(block, Layout(100, 8), Layout(3000, 8))
+    assert bytes(block.view) == b"x" * 100 + bytes(2900)
+
+
+def test_pages_are_never_writable_and_executable_at_once() -> None:
+    pages = PageAlloc()
+    block = pages.allocate(Layout(10, 1))
+    view = block.view
+    with pytest.raises(MisuseError):
+        pages.protect(block, "rx")
+    view[0] = 0xC3
+    view.release()
+    pages.protect(block, "rx")
+    assert block.view.readonly
+    assert block.view[0] == 0xC3
+    with pytest.raises(TypeError):
+        block.view[0] = 1
+    pages.protect(block, "rw")
+    block.view[0] = 1
+    with pytest.raises(MisuseError):
+        pages.protect(block, "rwx")  # type: ignore[arg-type]
+    pages.protect(block, "r")
+    pages.deallocate(block, Layout(10, 1))
+    assert pages.allocated_bytes == 0
+
+
+def test_a_protected_block_grows_into_a_writable_one() -> None:
+    pages = PageAlloc()
+    block = pages.allocate(Layout(10, 1))
+    block.view[0] = 3
+    pages.protect(block, "rx")
+    grown = pages.grow(block, Layout(10, 1), Layout(2 * PAGE, 1))
+    assert (grown.view[0], grown.view.readonly) == (3, False)
+
+
+def test_blocks_of_another_allocator_are_refused() -> None:
+    pages = PageAlloc()
+    foreign = PageAlloc().allocate(Layout(1, 1))
+    for use in (pages.grow, pages.grow_zeroed):
+        with pytest.raises(MisuseError):
+            use(foreign, Layout(1, 1), Layout(2 * PAGE, 1))
+    with pytest.raises(MisuseError):
+        pages.shrink(foreign, Layout(PAGE, 1), Layout(1, 1))
+    with pytest.raises(MisuseError):
+        pages.deallocate(foreign, Layout(1, 1))
+    assert not pages.owns(foreign)
+    assert not foreign.released
+
+
+def test_closing_unmaps_what_is_live() -> None:
+    with PageAlloc() as pages:
+        blocks = [pages.allocate(Layout(size, 8)) for size in (1, 5000, 0)]
+    assert pages.allocated_bytes == 0
+    assert [block.released for block in blocks[:2]] == [True, True]
+
+
+def test_what_the_system_refuses_is_an_allocation_error() -> None:
+    pages = PageAlloc()
+    block = pages.allocate(Layout(1, 1))
+    for layout in (Layout(1 << 50, 1), Layout(1, 1 << 62), Layout((1 << 63) - 1, 1)):
+        with pytest.raises(AllocError) as caught:
+            pages.allocate(layout)
+        assert (caught.value.size, caught.value.align, caught.value.in_use) == (layout.size, layout.align, PAGE)
+        with pytest.raises(AllocError):
+            pages.grow(block, Layout(1, 1), layout)
+        assert not block.released
+    assert pages.allocated_bytes == PAGE
