@@ -103,11 +103,11 @@ class BlockRecord:
         end = begin + size
         wrong = _first_difference(memory[:begin], _CANARY_BYTES)
         if wrong >= 0:
-            return f"byte {memory[wrong]:#04x} was written {begin - wrong} bytes before the start of {self}"
+            return f"byte {memory[wrong]:#04x} was written {begin - wrong} before the start of {self}"
         behind = memory[end : self._outer_layout.size]
         wrong = _first_difference(behind, _CANARY_BYTES)
         if wrong >= 0:
-            return f"byte {behind[wrong]:#04x} was written {wrong + 1} bytes past the end of {self}"
+            return f"byte {behind[wrong]:#04x} was written {wrong + 1} past the end of {self}"
         if poisoned:
             wrong = _first_difference(memory[begin:end], _FREED_BYTES)
             if wrong >= 0:
@@ -390,7 +390,7 @@ class DebugAllocator(Adaptor[A], Generic[A]):
         close_parent(self._parent)
         if leaked and (self._raise or problems):
             size = sum([record.layout.size for record in leaked])
-            found = f"{len(leaked)} blocks of {size} bytes were never freed:"
+            found = f"{len(leaked)} {'block was' if len(leaked) == 1 else 'blocks were'} never freed, {size} bytes in all:"
             message = "\n".join([found, *[record.report() for record in leaked]])
             if not problems:
                 raise LeakError(message)

@@ -76,11 +76,17 @@ class Interner(Generic[A]):
             return -1
         slots = self._slots.data
         hashes = self._hashes.data
+        ends = self._ends.data
+        texts = self._bytes.vec.data
         slot = hashed & mask
         while True:
             found: int = slots[slot]
-            if found == 0 or (hashes[found - 1] == hashed and self.lookup(found - 1) == text):
+            if found == 0:
                 return slot
+            if hashes[found - 1] == hashed:
+                start: int = ends[found - 2] if found > 1 else 0
+                if texts[start : ends[found - 1]] == text:
+                    return slot
             slot = (slot + 1) & mask
 
     def _rehash(self) -> None:
@@ -109,7 +115,7 @@ class Interner(Generic[A]):
             raise IndexError(f"no byte string has id {id}; there are {len(self._ends)}")
         ends = self._ends.data
         start: int = ends[id - 1] if id else 0
-        return self._bytes.slice(start, ends[id])
+        return bytes(self._bytes.vec.data[start : ends[id]])
 
     def __iter__(self) -> Iterator[bytes]:
         """The byte strings in the order of their ids."""

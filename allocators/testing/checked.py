@@ -93,6 +93,15 @@ class Checked:
         if self._record:
             self.operations.append(operation)
 
+    def _call(self, method: str, *arguments: object) -> Any:
+        """Call the allocator; what it may not raise is a broken promise."""
+        try:
+            return getattr(self.allocator, method)(*arguments)
+        except (MemoryError, ConformanceError):
+            raise
+        except Exception as error:
+            raise self.fail(f"{method} raised {type(error).__name__}: {error}") from error
+
     def allocate(self, size: int, align: int = 8, *, zeroed: bool = False) -> Held | None:
         """Allocate a block and fill it; None where the allocator refuses."""
         layout = Layout(size, align)
@@ -100,7 +109,7 @@ class Checked:
         held_name = f"b{self._next}"
         self._log(f"{held_name} = allocator.{method}({layout!r})")
         try:
-            block = getattr(self.allocator, method)(layout)
+            block = self._call(method, layout)
         except MemoryError as error:
             self._refused(error)
             return None
@@ -134,14 +143,15 @@ class Checked:
             raise self.fail(f"{method} returned {name} at {block.address:#x}, which is not aligned to {layout.align}")
         if block.released:
             raise self.fail(f"{method} returned {name} released")
+        region = block.region
+        end = region.address + region.size
+        if block.size and not region.address <= block.address <= end - block.size:
+            raise self.fail(f"{name} is not inside its region: {block!r}, {region!r}")
         view = block.view
         if view.nbytes != block.size or view.format != "B" or view.readonly:
             raise self.fail(f"the view of {name} is not that of {block.size} writable bytes: {view!r}")
         if block.size == 0:
             return
-        region = block.region
-        if block.address < region.address or block.address + block.size > region.address + region.size:
-            raise self.fail(f"{name} is not inside its region: {block!r}, {region!r}")
         if address_of(view) != block.address:
             raise self.fail(f"the view of {name} is of other memory than its address: {block!r}")
         index = bisect_left(self._extents, (block.address,))
@@ -184,7 +194,7 @@ class Checked:
         block = held.block
         layout = self._old_layout(held)
         self._log(f"allocator.deallocate({held.name}, {layout!r})")
-        self.allocator.deallocate(block, layout)
+        self._call("deallocate", block, layout)
         self._remove(held)
         self._expected.freed(held.layout.size)
         self._check_ended(held.name, block)
@@ -229,7 +239,7 @@ class Checked:
         before = held.block
         self._log(f"{held.name} = allocator.{method}({held.name}, {old!r}, {new!r})")
         try:
-            block = getattr(self.allocator, method)(before, old, new)
+            block = self._call(method, before, old, new)
         except MemoryError as error:
             self._refused(error)
             self._check_contents(held)
@@ -289,7 +299,7 @@ class Checked:
     def reset(self) -> None:
         """Reset the allocator: every block must be revoked."""
         self._log("allocator.reset()")
-        self.allocator.reset()
+        self._call("reset")
         self.points.clear()
         for held in list(self.live.values()):
             self._drop(held, "a reset")
@@ -305,7 +315,7 @@ class Checked:
     def checkpoint(self) -> None:
         """Take a checkpoint."""
         self._log("points.append(allocator.checkpoint())")
-        self.points.append(self.allocator.checkpoint())
+        self.points.append(self._call("checkpoint"))
         self.check()
 
     def restore(self, number: int) -> None:
@@ -315,7 +325,7 @@ class Checked:
         """
         self._log(f"allocator.restore(points[{number}])")
         point = self.points[number]
-        self.allocator.restore(point)
+        self._call("restore", point)
         for held in list(self.live.values()):
             if held.made > number or (held.resized > number and held.block.released):
                 self._drop(held, "a restore")

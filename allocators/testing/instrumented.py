@@ -65,9 +65,9 @@ class Failures:
         self.refused += 1
         return False
 
-    def refuse(self, times: int | None = 1) -> None:
-        """Refuse the next `times` requests, or all from now on."""
-        self.fail_at = self.requests
+    def refuse(self, times: int | None = 1, *, after: int = 0) -> None:
+        """Serve `after` more requests, then refuse `times`, or all that follow."""
+        self.fail_at = self.requests + after
         self.times = times
 
     def allow(self) -> None:

@@ -1,24 +1,31 @@
 """AllocatorMachine: a Hypothesis state machine that calls an allocator in every order it can think of.
 
-    class TestMine(machine(lambda parent: MyAllocator(parent)).TestCase):
-        settings = settings(max_examples=200)
+    def test_my_allocator() -> None:
+        run_machine(MyAllocator)
 
-or, in a function, `run_machine(MyAllocator)`. Hypothesis shrinks what it finds to the shortest sequence of calls that
+or, to choose the settings as for any other machine of Hypothesis,
+
+    TestMyAllocator = machine(MyAllocator).TestCase
+    TestMyAllocator.settings = settings(max_examples=1000)
+
+Hypothesis shrinks what it finds to the shortest sequence of calls that
 breaks a promise. The model behind it is that of `Checked`.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import ClassVar
 
-from hypothesis import HealthCheck, settings
+import hypothesis
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
 from allocators.block import Block
 from allocators.layout import Layout
-from allocators.protocol import Allocator
+from allocators.protocol import Allocator, MisuseError
 from allocators.testing.checked import Held
 from allocators.testing.conformance import Case, close
 
@@ -103,10 +110,10 @@ class AllocatorMachine(RuleBasedStateMachine):
         self.checked.restore(pick % len(self.checked.points))
 
     @precondition(lambda self: self.case.parent is not None)
-    @rule(times=st.sampled_from((1, 2, 3, 4, None)))
-    def refuse(self, times: int | None) -> None:
-        """The parent refuses the next requests."""
-        self.case.failures.refuse(times)
+    @rule(times=st.sampled_from((1, 2, 3, 4, None)), after=st.integers(0, 3))
+    def refuse(self, times: int | None, after: int) -> None:
+        """The parent refuses some of the next requests."""
+        self.case.failures.refuse(times, after=after)
 
     @precondition(lambda self: self.case.parent is not None)
     @rule()
@@ -117,9 +124,12 @@ class AllocatorMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         self.case.failures.allow()
         try:
-            self.case.finish()
+            # After a failure the model is of no use, and what it would find hides what has gone wrong.
+            if sys.exc_info()[1] is None:
+                self.case.finish()
         finally:
-            close(self.checked.allocator)
+            with suppress(MisuseError):
+                close(self.checked.allocator)
 
 
 def machine(make: Callable[..., Allocator], *, lifo: bool = False) -> type[AllocatorMachine]:
@@ -127,11 +137,16 @@ def machine(make: Callable[..., Allocator], *, lifo: bool = False) -> type[Alloc
     return type("AllocatorMachine", (AllocatorMachine,), {"make": staticmethod(make), "lifo": lifo})
 
 
-def run_machine(make: Callable[..., Allocator], *, lifo: bool = False, examples: int = 100, steps: int = 50) -> None:
-    """Run the state machine for one allocator. `ConformanceError` with the shortest failing sequence of calls."""
+def run_machine(
+    make: Callable[..., Allocator], *, lifo: bool = False, settings: hypothesis.settings | None = None
+) -> None:
+    """Run the state machine for one allocator. `ConformanceError` with the shortest failing sequence of calls.
+
+    `settings` are Hypothesis' own, such as `settings(max_examples=1000)`; an example may take any time.
+    """
     run_state_machine_as_test(
         machine(make, lifo=lifo),
-        settings=settings(
-            max_examples=examples, stateful_step_count=steps, deadline=None, suppress_health_check=list(HealthCheck)
+        settings=hypothesis.settings(
+            settings or hypothesis.settings(), deadline=None, suppress_health_check=list(hypothesis.HealthCheck)
         ),
     )

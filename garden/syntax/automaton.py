@@ -331,7 +331,7 @@ class Automaton(Generic[A, S]):
         self._recover(self._is_meant_as_name())
 
     def _is_meant_as_name(self) -> bool:
-        """Whether the current token, where a name is missing, is a keyword that begins nothing: one on the same line."""
+        """Whether a keyword stands where a name is missing, on the same line: then it begins nothing."""
         return self._kind >= tokens.IMPORT and not self._is_first_on_line()
 
     def _is_resumption(self, pending_braces: int, pending: int) -> bool:

@@ -298,7 +298,8 @@ def _slice(value: str, start: int, end: int) -> str:
     data = value.encode()
     _require(0 <= start <= end <= len(data), "T0005")
     try:
-        return data[:start].decode() and data[start:end].decode() or data[start:end].decode()
+        data[:start].decode()
+        return data[start:end].decode()
     except UnicodeDecodeError:
         raise Trapped("T0006") from None
 

@@ -81,9 +81,7 @@ DIAMOND = body(
         ("%v2:Int = IAdd %v2, 1", "operand 3 does not dominate it"),
     ],
 )
-def test_an_instruction_with_wrong_operands(
-    memory: MetricAllocator[Arena[PageAlloc]], line: str, message: str
-) -> None:
+def test_an_instruction_with_wrong_operands(memory: MetricAllocator[Arena[PageAlloc]], line: str, message: str) -> None:
     assert message in messages(memory, body(line, "ret"))
 
 

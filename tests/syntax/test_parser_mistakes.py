@@ -66,6 +66,8 @@ from parsed import parse
         ("import (1)", ["E0205 1"]),
         ("fn", ["E0202"]),
         ("fn (", ["E0202 ("]),
+        ("fn match() Int { 1 }", ["E0202 match"]),
+        ("fn fn() { ) }", ["E0202 fn", "E0201 )"]),
         ("fn f", ["E0201"]),
         ("fn f(", ["E0202"]),
         ("fn f(1) {}", ["E0202 1"]),

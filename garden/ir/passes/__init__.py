@@ -33,25 +33,25 @@ from garden.ir.verifier import verify as verify_ir
 
 Pass = Callable[[Ir[Allocator], Allocator], int]
 
-#: Name and function of each pass, in pipeline order. What a pass needs of those before it:
-#: the arguments of inlined calls are constants for `const_fold`, which leaves blocks unreachable; parameters with one
-#: value go before blocks merge, and blocks merge before what looks at one block at a time; constants become
-#: immediates before comparisons become branches, and those switches; returns are found before lookups and tail calls.
+#: Name and function of each pass, in pipeline order. What a pass needs of those before it: the arguments of inlined
+#: calls are constants for `const_fold`; returns are found before empty blocks go, and conditions lead on before blocks
+#: merge; blocks merge before what looks at one block at a time; constants become immediates before comparisons become
+#: branches, and those switches; what is looked for in the whole function comes when that has become small.
 PASSES: Final[tuple[tuple[str, Pass], ...]] = (
     ("inline", inline),
     ("const_fold", const_fold),
     ("unreachable", unreachable),
+    ("ret_inline", ret_inline),
+    ("indirect_jump", indirect_jump),
     ("copy_propagation", copy_propagation),
     ("merge_blocks", merge_blocks),
-    ("addrof_fold", addrof_fold),
-    ("load_store_forward", load_store_forward),
-    ("common_subexpressions", common_subexpressions),
     ("imm_fold", imm_fold),
     ("branch_cmp", branch_cmp),
     ("switch_fold", switch_fold),
-    ("ret_inline", ret_inline),
     ("switch_lookup", switch_lookup),
-    ("indirect_jump", indirect_jump),
+    ("addrof_fold", addrof_fold),
+    ("load_store_forward", load_store_forward),
+    ("common_subexpressions", common_subexpressions),
     ("tailcall", tailcall),
     ("dce", dce),
 )

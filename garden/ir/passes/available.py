@@ -55,11 +55,14 @@ class Available:
         entry: int = self._slots.data[slot]
         return int(self._entries.columns[4][entry]) if self._names(slot, entry) else 0
 
-    def add(self, head: int, a: int, b: int, imm: int, value: int) -> None:
-        """Give a value to a key that has none."""
+    def add(self, head: int, a: int, b: int, imm: int, value: int) -> int:
+        """Give a value to a key, unless it has one; return that value then, else 0."""
         if 2 * (len(self._entries) + 1) > self._mask + 1:
             self._grow()
         slot = self._find(head, a, b, imm)
+        entry: int = self._slots.data[slot]
+        if self._names(slot, entry):
+            return int(self._entries.columns[4][entry])
         entry = self._entries.add()
         heads, left, right, imms, values, owners = self._entries.columns
         heads[entry] = head
@@ -69,6 +72,7 @@ class Available:
         values[entry] = value
         owners[entry] = slot
         self._slots.data[slot] = entry
+        return 0
 
     def _names(self, slot: int, entry: int) -> bool:
         return entry < len(self._entries) and bool(self._entries.columns[5][entry] == slot)

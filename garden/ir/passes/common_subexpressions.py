@@ -158,9 +158,6 @@ class _Finder:
             if kind == _COMMUTATIVE and a > b:
                 a, b = b, a
         head = last_call << 32 | ir.type[inst] << 8 | ir.op[inst]
-        first = self._available.get(head, a, b, imm)
-        if first:
-            same[inst] = first
-            return True
-        self._available.add(head, a, b, imm, inst)
-        return False
+        first = self._available.add(head, a, b, imm, inst)
+        same[inst] = first
+        return first != 0

@@ -1,4 +1,4 @@
-"""indirect_jump: an edge to a block that only jumps on goes where that goes.
+"""indirect_jump: an edge to a block that only goes on goes there at once.
 
     b0:                          b0:
         br %v0, b1, b2               br %v0, b2, b1
@@ -9,120 +9,221 @@
     b3:
         ret %v1
 
-The block in between may have parameters if nothing but its jump uses them. Blocks are visited from the end of the
-layout, so that a chain of jumps shortens to one edge. A branch both of whose edges are equal becomes a jump.
+A block may also go on by a branch on one of its parameters. An edge that gives it a constant goes where that leads, and
+a jump becomes the branch itself. So a match of Bools, which is how garden spells `and` and `or`, is no Bool at all where
+it decides another match:
+
+    b1:                          b1:
+        %v1:Bool = true              jmp b4
+        jmp b3(%v1)              b2:
+    b2:                      =>      %v1:Bool = ILt %v0, 5
+        %v2:Bool = ILt %v0, 5        br %v1, b4, b5
+        jmp b3(%v2)
+    b3(%v3:Bool):
+        br %v3, b4, b5
+
+The block in between holds nothing but constants that nobody uses, and nothing but its end uses its parameters. Blocks
+are visited from the end of the layout, so that a chain of jumps shortens to one edge. A branch both of whose edges are
+equal becomes a jump.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
 from allocators import Allocator
+from allocators._mypyc import mypyc_attr
 from allocators.collections import Vec
-from garden.ir.blocks import first_real
-from garden.ir.ir import BRANCH, BRANCH_CMP, BRANCH_CMP_IMM, JUMP, PARAM, Ir
+from garden.ir.ir import BRANCH, BRANCH_CMP, BRANCH_CMP_IMM, CONST, CONST_STR, JUMP, NOP, PARAM, UNDEFINED, Ir
 from garden.ir.operands import count_uses, edge_at, edge_count, set_edge
+from garden.ir.passes.const_fold import compare_imm
 from garden.ir.passes.unreachable import unreachable
+
+#: How often an edge is led on. More than once is needed only where a constant decides again, and in loops.
+_STEPS: Final = 4
 
 
 def indirect_jump(ir: Ir[Allocator], scratch: Allocator) -> int:
-    """Redirect edges; return how many, branches that became jumps included."""
-    # By value: which parameter of its block it is, from 1.
-    places: Vec[Allocator] = Vec(scratch, "I")
-    layout: Vec[Allocator] = Vec(scratch, "I")
-    words: Vec[Allocator] = Vec(scratch, "q")
-    uses = count_uses(ir, scratch)
+    """Redirect edges; return how many, jumps that became branches and branches that became jumps included."""
+    threader = _Threader(ir, scratch)
     try:
-        places.fill(0, ir.value_count)
-        _place(ir, places.data)
-        count = 0
-        for function in range(1, ir.function_count):
-            layout.clear()
-            block: int = ir.function_first[function]
-            while block:
-                layout.append(block)
-                block = ir.block_next[block]
-            for index in range(len(layout) - 1, -1, -1):
-                count += _redirect(ir, ir.block_last[layout.data[index]], places.data, uses.data, words)
+        count = threader.run()
     finally:
-        uses.close()
-        words.close()
-        layout.close()
-        places.close()
+        threader.close()
     if count:
         unreachable(ir, scratch)
     return count
 
 
-def _place(ir: Ir[Allocator], places: memoryview) -> None:
-    pool = ir.pool.data
-    for block in range(1, ir.block_count):
-        if ir.block_function[block]:
-            parameters: int = ir.block_params[block]
-            for position in range(1, pool[parameters] + 1):
-                places[pool[parameters + position]] = position
+@mypyc_attr(native_class=True)
+class _Threader:
+    """How often values are used, which of its block's parameters a value is (from 1), and the edge being made."""
 
+    __slots__ = ("_layout", "_places", "_uses", "_words", "ir")
 
-def _redirect(ir: Ir[Allocator], terminator: int, places: memoryview, uses: memoryview, words: Vec[Allocator]) -> int:
-    count = 0
-    for index in range(edge_count(ir, terminator)):
-        edge = edge_at(ir, terminator, index)
-        middle: int = ir.pool.data[edge + 1]
-        onward = _onward(ir, middle, places, uses)
-        if onward:
-            _compose(ir, edge, onward, ir.block_params[middle], places, words)
-            for word in ir.list_at(edge)[1:]:
-                uses[word] -= 1
-            for position in range(1, len(words)):
-                uses[words.data[position]] += 1
-            set_edge(ir, terminator, index, ir.add_words(words))
+    def __init__(self, ir: Ir[Allocator], scratch: Allocator) -> None:
+        self.ir: Final = ir
+        self._places: Vec[Allocator] = Vec(scratch, "I")
+        self._layout: Vec[Allocator] = Vec(scratch, "I")
+        self._words: Vec[Allocator] = Vec(scratch, "q")
+        self._uses = count_uses(ir, scratch)
+
+    def close(self) -> None:
+        self._uses.close()
+        self._words.close()
+        self._layout.close()
+        self._places.close()
+
+    def run(self) -> int:
+        ir = self.ir
+        self._place_parameters()
+        count = 0
+        for function in range(1, ir.function_count):
+            self._layout.clear()
+            block: int = ir.function_first[function]
+            while block:
+                self._layout.append(block)
+                block = ir.block_next[block]
+            for index in range(len(self._layout) - 1, -1, -1):
+                count += self._lead_on(ir.block_last[self._layout.data[index]])
+        return count
+
+    def _place_parameters(self) -> None:
+        ir = self.ir
+        pool = ir.pool.data
+        self._places.fill(0, ir.value_count)
+        places = self._places.data
+        for block in range(1, ir.block_count):
+            if ir.block_function[block]:
+                parameters: int = ir.block_params[block]
+                for position in range(1, pool[parameters] + 1):
+                    places[pool[parameters + position]] = position
+
+    def _lead_on(self, terminator: int) -> int:
+        """Redirect what leaves through a terminator."""
+        ir = self.ir
+        count = 0
+        for index in range(edge_count(ir, terminator)):
+            for _step in range(_STEPS):
+                edge = edge_at(ir, terminator, index)
+                onward = self._onward(edge)
+                if onward == 0:
+                    break
+                composed = self._compose(edge, onward)
+                self._release(edge)
+                set_edge(ir, terminator, index, composed)
+                count += 1
+        if ir.op[terminator] == JUMP and self._copy_branch(terminator):
             count += 1
-    if ir.op[terminator] in (BRANCH, BRANCH_CMP, BRANCH_CMP_IMM) and _equal(ir, ir.c[terminator], ir.d[terminator]):
-        ir.op[terminator] = JUMP
-        ir.a[terminator] = 0
-        ir.b[terminator] = 0
-        ir.d[terminator] = 0
-        ir.imm[terminator] = 0
-        count += 1
-    return count
+        if ir.op[terminator] in (BRANCH, BRANCH_CMP, BRANCH_CMP_IMM) and self._is_decided(terminator):
+            self._uses.data[ir.a[terminator]] -= 1
+            if ir.op[terminator] == BRANCH_CMP:
+                self._uses.data[ir.b[terminator]] -= 1
+            self._release(ir.d[terminator])
+            ir.op[terminator] = JUMP
+            ir.a[terminator] = 0
+            ir.b[terminator] = 0
+            ir.d[terminator] = 0
+            ir.imm[terminator] = 0
+            count += 1
+        return count
 
+    def _release(self, edge: int) -> None:
+        """Forget the uses in an edge that is no more."""
+        uses = self._uses.data
+        for value in self.ir.list_at(edge)[1:]:
+            uses[value] -= 1
 
-def _onward(ir: Ir[Allocator], block: int, places: memoryview, uses: memoryview) -> int:
-    """The edge of a block that only jumps, and whose parameters nothing else uses; 0 where it is none."""
-    jump = first_real(ir, block)
-    if ir.op[jump] != JUMP:
-        return 0
-    pool = ir.pool.data
-    edge: int = ir.c[jump]
-    if pool[edge + 1] == block:
-        return 0
-    parameters: int = ir.block_params[block]
-    others = 0
-    for parameter in ir.list_at(parameters):
-        others += uses[parameter]
-    for argument in ir.list_at(edge)[1:]:
-        if _is_parameter(ir, argument, parameters, places):
-            others -= 1
-    return edge if others == 0 else 0
+    def _is_decided(self, branch: int) -> bool:
+        """Whether both edges of a branch are equal."""
+        ir = self.ir
+        return ir.list_at(ir.c[branch]) == ir.list_at(ir.d[branch])
 
+    def _onward(self, edge: int) -> int:
+        """The edge by which the target of an edge goes on, 0 where it does more, or that depends."""
+        ir = self.ir
+        target: int = ir.pool.data[edge + 1]
+        end = self._end(target)
+        if end == 0:
+            return 0
+        if ir.op[end] == JUMP:
+            onward: int = ir.c[end]
+            # A loop without an end.
+            return onward if ir.pool.data[onward + 1] != target else 0
+        condition = self._argument(edge, ir.block_params[target], ir.a[end])
+        if ir.op[condition] != CONST:
+            return 0
+        word: int = ir.imm[condition]
+        taken = word != 0 if ir.op[end] == BRANCH else compare_imm(ir.b[end], word, ir.imm[end])
+        return ir.c[end] if taken else ir.d[end]
 
-def _is_parameter(ir: Ir[Allocator], value: int, parameters: int, places: memoryview) -> bool:
-    """Whether a value is one of the parameters in this list."""
-    pool = ir.pool.data
-    place: int = places[value]
-    return ir.op[value] == PARAM and 0 < place <= pool[parameters] and pool[parameters + place] == value
+    def _end(self, block: int) -> int:
+        """The jump or the branch on a parameter that a block is nothing but; 0 where it is more.
 
+        Then nothing else uses the parameters of the block.
+        """
+        ir = self.ir
+        uses = self._uses.data
+        end: int = ir.block_first[block]
+        while ir.op[end] == NOP or (ir.op[end] in (CONST, CONST_STR, UNDEFINED) and uses[end] == 0):
+            end = ir.next[end]
+        op: int = ir.op[end]
+        parameters: int = ir.block_params[block]
+        if op not in (JUMP, BRANCH, BRANCH_CMP_IMM) or (op != JUMP and not self._is_parameter(ir.a[end], parameters)):
+            return 0
+        others = 0 if op == JUMP else -1
+        for parameter in ir.list_at(parameters):
+            others += uses[parameter]
+        for index in range(edge_count(ir, end)):
+            for argument in ir.list_at(edge_at(ir, end, index))[1:]:
+                if self._is_parameter(argument, parameters):
+                    others -= 1
+        return end if others == 0 else 0
 
-def _compose(
-    ir: Ir[Allocator], edge: int, onward: int, parameters: int, places: memoryview, words: Vec[Allocator]
-) -> None:
-    """Put the edge that is `edge` and then `onward` into `words`."""
-    words.clear()
-    words.append(ir.pool.data[onward + 1])
-    for argument in ir.list_at(onward)[1:]:
-        if _is_parameter(ir, argument, parameters, places):
-            words.append(ir.pool.data[edge + 1 + places[argument]])
-        else:
+    def _is_parameter(self, value: int, parameters: int) -> bool:
+        """Whether a value is one of the parameters in this list."""
+        ir = self.ir
+        pool = ir.pool.data
+        place: int = self._places.data[value]
+        return ir.op[value] == PARAM and 0 < place <= pool[parameters] and bool(pool[parameters + place] == value)
+
+    def _argument(self, edge: int, parameters: int, value: int) -> int:
+        """What a value of the target of an edge is before the edge."""
+        if self._is_parameter(value, parameters):
+            value = self.ir.pool.data[edge + 1 + self._places.data[value]]
+        return value
+
+    def _compose(self, edge: int, onward: int) -> int:
+        """A new edge, that is `edge` and then `onward`."""
+        ir = self.ir
+        parameters: int = ir.block_params[ir.pool.data[edge + 1]]
+        uses = self._uses.data
+        words = self._words
+        words.clear()
+        words.append(ir.pool.data[onward + 1])
+        for value in ir.list_at(onward)[1:]:
+            argument = self._argument(edge, parameters, value)
+            uses[argument] += 1
             words.append(argument)
+        return ir.add_words(words)
 
-
-def _equal(ir: Ir[Allocator], left: int, right: int) -> bool:
-    return ir.list_at(left) == ir.list_at(right)
+    def _copy_branch(self, jump: int) -> bool:
+        """Turn a jump to a block that only branches on its parameter into that branch; whether it was one."""
+        ir = self.ir
+        edge: int = ir.c[jump]
+        target: int = ir.pool.data[edge + 1]
+        end = self._end(target)
+        if end == 0 or ir.op[end] == JUMP:
+            return False
+        condition = self._argument(edge, ir.block_params[target], ir.a[end])
+        taken = self._compose(edge, ir.c[end])
+        other = self._compose(edge, ir.d[end])
+        self._uses.data[condition] += 1
+        self._release(edge)
+        ir.op[jump] = ir.op[end]
+        ir.a[jump] = condition
+        ir.b[jump] = ir.b[end]
+        ir.c[jump] = taken
+        ir.d[jump] = other
+        ir.imm[jump] = ir.imm[end]
+        return True

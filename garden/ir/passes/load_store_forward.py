@@ -102,10 +102,8 @@ class _Forwarder:
         base = self._resolved(ir.a[inst])
         offset: int = ir.imm[inst]
         epoch = self._fresh if ir.op[base] == ALLOC else self._other
-        known = self._available.get(epoch, base, 0, offset)
-        if known == 0:
-            self._available.add(epoch, base, 0, offset, inst)
-        elif ir.type[known] == ir.type[inst]:
+        known = self._available.add(epoch, base, 0, offset, inst)
+        if known and ir.type[known] == ir.type[inst]:
             self._replacement.data[inst] = known
             make_noop(ir, inst)
             return 1

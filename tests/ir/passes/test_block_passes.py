@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from conftest import lines
+from rewriter import Rewriter, lines
 
 from garden.ir.passes.copy_propagation import copy_propagation
 from garden.ir.passes.indirect_jump import indirect_jump
 from garden.ir.passes.merge_blocks import merge_blocks
 from garden.ir.passes.ret_inline import ret_inline
 from garden.ir.passes.unreachable import unreachable
-
-if TYPE_CHECKING:
-    from conftest import Rewriter
-
 
 # unreachable
 
@@ -367,6 +361,122 @@ def test_edges_to_one_block_with_different_arguments_stay_a_branch(rewrite: Rewr
             b1(%v3:Int):
                 %v4:Int = INeg %v3
                 ret %v4
+        }""",
+    )
+
+
+def test_a_bool_that_only_decides_a_branch_becomes_branches(rewrite: Rewriter) -> None:
+    before = """
+        fn f1(%v0, %v1) -> Int {
+            b0(%v0:Int, %v1:Int):
+                br_imm ILt %v0, 0, b1, b2
+            b1:
+                %v2:Bool = true
+                jmp b5(%v2)
+            b2:
+                br_imm ILt %v1, 0, b3, b4
+            b3:
+                %v3:Bool = IEq %v0, 5
+                jmp b5(%v3)
+            b4:
+                %v4:Bool = false
+                jmp b5(%v4)
+            b5(%v5:Bool):
+                br %v5, b6, b7(%v1)
+            b6:
+                ret %v0
+            b7(%v6:Int):
+                %v7:Int = INeg %v6
+                ret %v7
+        }"""
+    after = """
+        fn f1(%v0, %v1) -> Int {
+            b0(%v0:Int, %v1:Int):
+                br_imm ILt %v0, 0, b3, b1
+            b1:
+                br_imm ILt %v1, 0, b2, b4(%v1)
+            b2:
+                %v2:Bool = IEq %v0, 5
+                br %v2, b3, b4(%v1)
+            b3:
+                ret %v0
+            b4(%v3:Int):
+                %v4:Int = INeg %v3
+                ret %v4
+        }"""
+    assert rewrite(indirect_jump, before) == lines(after)
+    # Three jumps, and two edges through what is then empty.
+    assert rewrite.count == 5
+
+
+def test_a_constant_decides_a_comparison_and_what_that_decides(rewrite: Rewriter) -> None:
+    before = """
+        fn f1(%v0) -> Int {
+            b0(%v0:Bool):
+                %v1:Int = 3
+                %v2:Int = 4
+                br %v0, b1(%v1, %v2), b1(%v2, %v2)
+            b1(%v3:Int, %v4:Int):
+                br_imm IEq %v3, 3, b2(%v4), b3
+            b2(%v5:Int):
+                br_imm IGt %v5, 3, b4, b3
+            b3:
+                ret %v1
+            b4:
+                ret %v2
+        }"""
+    after = """
+        fn f1(%v0) -> Int {
+            b0(%v0:Bool):
+                %v1:Int = 3
+                %v2:Int = 4
+                br %v0, b2, b1
+            b1:
+                ret %v1
+            b2:
+                ret %v2
+        }"""
+    assert rewrite(indirect_jump, before) == lines(after)
+    assert rewrite.count == 3
+
+
+def test_a_bool_that_is_used_elsewhere_stays(rewrite: Rewriter) -> None:
+    assert rewrite.keeps(
+        indirect_jump,
+        """
+        fn f1(%v0, %v1) -> Bool {
+            b0(%v0:Int, %v1:Bool):
+                br_imm ILt %v0, 0, b1, b2
+            b1:
+                %v2:Bool = true
+                jmp b3(%v2)
+            b2:
+                jmp b3(%v1)
+            b3(%v3:Bool):
+                br %v3, b4, b5
+            b4:
+                ret %v3
+            b5:
+                ret %v1
+        }""",
+    )
+
+
+def test_a_block_with_a_constant_that_is_used_is_not_skipped(rewrite: Rewriter) -> None:
+    assert rewrite.keeps(
+        indirect_jump,
+        """
+        fn f1(%v0) -> Int {
+            b0(%v0:Bool):
+                br %v0, b1, b2
+            b1:
+                %v1:Int = 1
+                jmp b3(%v1)
+            b2:
+                %v2:Int = 2
+                jmp b3(%v2)
+            b3(%v3:Int):
+                ret %v3
         }""",
     )
 

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from conftest import lines
+from rewriter import Rewriter, lines
 
 from allocators import Arena, MetricAllocator, PageAlloc
 from garden.ir.parser import close_parsed, parse_ir
 from garden.ir.passes.inline import MAX_GROWTH, MAX_ROWS, inline
 from garden.ir.passes.tailcall import tailcall
 from garden.ir.printer import print_function
-
-if TYPE_CHECKING:
-    from conftest import Rewriter
 
 SQUARE = """
     fn f1(%v0) -> Int {

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
+from rewriter import Rewriter
 
 from garden.ir.passes.const_fold import const_fold
-
-if TYPE_CHECKING:
-    from conftest import Rewriter
 
 MIN = -(1 << 63)
 MAX = (1 << 63) - 1
@@ -230,9 +226,7 @@ def test_one_unknown_operand_is_enough_to_stay(rewrite: Rewriter) -> None:
         (["Str = `a`", "Str = `b`"], "br_cmp SNe %v0, %v1, b1, b2", "b1"),
     ],
 )
-def test_a_branch_on_constants_becomes_a_jump(
-    rewrite: Rewriter, constants: list[str], branch: str, taken: str
-) -> None:
+def test_a_branch_on_constants_becomes_a_jump(rewrite: Rewriter, constants: list[str], branch: str, taken: str) -> None:
     body = "\n".join([f"%v{index}:{constant}" for index, constant in enumerate(constants)])
     printed = rewrite(const_fold, f"fn f1() {{\nb0:\n{body}\n{branch}\nb1:\nret\nb2:\nret\n}}")
     assert printed.split("\n")[2 + len(constants)] == f"jmp {taken}"
@@ -300,6 +294,4 @@ def test_a_host_call_that_cannot_be_made_now_stays(
 
 
 def test_a_host_call_with_an_unknown_argument_stays(rewrite: Rewriter) -> None:
-    assert rewrite.keeps(
-        const_fold, "fn f1(%v0) -> Int {\nb0(%v0:Int):\n%v1:Int = Sys host.twice(%v0)\nret %v1\n}"
-    )
+    assert rewrite.keeps(const_fold, "fn f1(%v0) -> Int {\nb0(%v0:Int):\n%v1:Int = Sys host.twice(%v0)\nret %v1\n}")

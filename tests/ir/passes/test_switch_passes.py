@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
-from conftest import lines
+from rewriter import Rewriter, lines
 
 from garden.ir.passes.switch_fold import switch_fold
 from garden.ir.passes.switch_lookup import switch_lookup
-
-if TYPE_CHECKING:
-    from conftest import Rewriter
 
 
 def chain(keys: list[int], *, between: str = "") -> str:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
-from conftest import lines
+from rewriter import Rewriter, lines
 
 from garden.ir.passes.addrof_fold import addrof_fold
 from garden.ir.passes.branch_cmp import branch_cmp
@@ -13,9 +11,6 @@ from garden.ir.passes.common_subexpressions import common_subexpressions
 from garden.ir.passes.dce import dce
 from garden.ir.passes.imm_fold import imm_fold
 from garden.ir.passes.load_store_forward import load_store_forward
-
-if TYPE_CHECKING:
-    from conftest import Rewriter
 
 OUTER = "Record<x: Int p: Record<y: Int z: Int>>"
 INNER = "Record<y: Int z: Int>"

@@ -199,5 +199,3 @@ class Evaluator:
         if function.result.name == "Double":
             return word_of(result)
         return int(result or 0)
-
-

@@ -1,0 +1,333 @@
+"""What every adaptor promises, whatever else it does."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from allocator_factories import EXAMPLES, THOROUGH, each
+
+from allocators import (
+    AllocError,
+    Arena,
+    BinningAllocator,
+    Block,
+    BumpAlloc,
+    CallbackAllocator,
+    CallSiteAllocator,
+    DebugAllocator,
+    FailingAllocator,
+    FallbackAllocator,
+    Layout,
+    LimitAllocator,
+    LockedAllocator,
+    MetricAllocator,
+    MisuseError,
+    PageAlloc,
+    PoolAllocator,
+    RetryAllocator,
+    StackAlloc,
+    TracemallocAllocator,
+    TracingAllocator,
+)
+from allocators.testing import Failures, Instrumented, check_allocator, run_machine
+
+#: Those that have one parent and hand out its blocks.
+ADAPTORS: dict[str, Callable[[Any], Any]] = {
+    "metric": MetricAllocator,
+    "limit": lambda parent: LimitAllocator(parent, 1 << 24),
+    "fail": FailingAllocator,
+    "debug": DebugAllocator,
+    "debug without quarantine": lambda parent: DebugAllocator(parent, quarantine=0, canary=0, depth=0),
+    "debug with little of all": lambda parent: DebugAllocator(parent, quarantine=2000, canary=3, depth=1),
+    "tracing": TracingAllocator,
+    "call sites": CallSiteAllocator,
+    "tracemalloc": TracemallocAllocator,
+    "locked": LockedAllocator,
+    "retry": lambda parent: RetryAllocator(parent, lambda layout: False),
+}
+
+#: Those that have several, or memory of their own that they cut up.
+COMPOUND: dict[str, Callable[[Any], Any]] = {
+    "pool": lambda parent: PoolAllocator(parent, 64, 64),
+    "fallback from a pool": lambda parent: FallbackAllocator(PoolAllocator(parent, 64, 64), parent),
+    "fallback from an arena": lambda parent: FallbackAllocator(
+        Arena(LimitAllocator(PageAlloc(), 1 << 14)), BumpAlloc(parent)
+    ),
+    "binning": BinningAllocator,
+    "binning over an arena": lambda parent: BinningAllocator(Arena(parent)),
+    "binning into arenas": lambda parent: BinningAllocator(
+        Arena(parent), bins={100: BumpAlloc(PageAlloc()), 2000: Arena(PageAlloc())}
+    ),
+}
+
+
+@each(ADAPTORS | COMPOUND)
+def test_it_keeps_the_contract(make: Callable[[Any], Any]) -> None:
+    check_allocator(make)
+
+
+def test_an_allocator_made_from_callbacks_keeps_the_contract() -> None:
+    check_allocator(lambda: CallbackAllocator(lambda layout: bytearray(layout.size), lambda memory, layout: None))
+
+
+@each(ADAPTORS | COMPOUND)
+def test_no_sequence_of_calls_breaks_the_contract(make: Callable[[Any], Any]) -> None:
+    run_machine(make, examples=EXAMPLES // 2, steps=30)
+
+
+@each({name: make for name, make in ADAPTORS.items() if name != "locked"})
+def test_no_sequence_of_calls_with_scopes_breaks_the_contract(make: Callable[[Any], Any]) -> None:
+    run_machine(lambda parent: make(Arena(parent)), examples=EXAMPLES // 2, steps=30)
+
+
+@pytest.mark.skipif(not THOROUGH, reason="takes minutes")
+@each(ADAPTORS | COMPOUND)
+def test_any_two_of_them_together_keep_the_contract(make: Callable[[Any], Any]) -> None:
+    for other in (ADAPTORS | COMPOUND).values():
+        check_allocator(lambda parent, other=other: make(other(parent)))
+
+
+@each(ADAPTORS)
+def test_a_parent_that_raises_leaves_the_account_as_it_was(make: Callable[[Any], Any]) -> None:
+    parent = _Breakable()
+    adaptor = make(parent)
+    layout = Layout(2_000_000, 8)
+    block = adaptor.allocate(layout)
+    live = getattr(adaptor, "live_blocks", None)
+    parent.broken = True
+    with pytest.raises(RuntimeError):
+        adaptor.deallocate(block, layout)
+    assert not block.released
+    assert getattr(adaptor, "live_blocks", None) == live
+    parent.broken = False
+    adaptor.deallocate(block, layout)
+    assert block.released
+    assert parent.inner.live_blocks == 0
+
+
+class _Breakable:
+    """Pages, and a switch that makes giving them back fail. Without a base class, as any allocator may be."""
+
+    def __init__(self) -> None:
+        self.inner = PageAlloc()
+        self.broken = False
+
+    def allocate(self, layout: Layout) -> Block:
+        return self.inner.allocate(layout)
+
+    def allocate_zeroed(self, layout: Layout) -> Block:
+        return self.inner.allocate_zeroed(layout)
+
+    def deallocate(self, block: Block, layout: Layout) -> None:
+        if self.broken:
+            raise RuntimeError("broken")
+        self.inner.deallocate(block, layout)
+
+    def grow(self, block: Block, old: Layout, new: Layout) -> Block:
+        return self.inner.grow(block, old, new)
+
+    def grow_zeroed(self, block: Block, old: Layout, new: Layout) -> Block:
+        return self.inner.grow_zeroed(block, old, new)
+
+    def shrink(self, block: Block, old: Layout, new: Layout) -> Block:
+        return self.inner.shrink(block, old, new)
+
+
+@each(ADAPTORS | COMPOUND)
+def test_sizes_near_the_end_of_the_address_space_are_refused(make: Callable[[Any], Any]) -> None:
+    """oxc #21745, Zig #25371: the address of the end overflowed."""
+    allocator = make(Instrumented())
+    block = allocator.allocate(Layout(8, 8))
+    block.view[:8] = b"contents"
+    for align in (1, 8, 16, 4096):
+        for below in (0, 1, 7, 15, 16, 47, 48, 63, 64, 128):
+            huge = Layout(sys.maxsize - (align - 1) - below, align)
+            with pytest.raises(AllocError):
+                allocator.allocate(huge)
+            with pytest.raises(AllocError):
+                allocator.grow(block, Layout(8, 8), huge)
+    assert bytes(block.view[:8]) == b"contents"
+    after = allocator.allocate(Layout(8, 8))
+    after.view[:8] = bytes(8)
+    assert bytes(block.view[:8]) == b"contents"
+
+
+@each(ADAPTORS | COMPOUND)
+def test_live_blocks_of_no_bytes_may_share_an_address(make: Callable[[Any], Any]) -> None:
+    """rmm #2312: a map by address lost all but one of them."""
+    parent = Instrumented()
+    allocator = make(parent)
+    layout = Layout(0, 1)
+    blocks = [allocator.allocate(layout) for _ in range(3)]
+    left = [getattr(allocator, "live_blocks", None)]
+    for block in blocks:
+        assert len(block.view) == 0
+        allocator.deallocate(block, layout)
+        left.append(getattr(allocator, "live_blocks", None))
+        with pytest.raises(MisuseError):
+            allocator.deallocate(block, layout)
+    if isinstance(allocator, (PoolAllocator, LockedAllocator, RetryAllocator, FallbackAllocator, BinningAllocator)):
+        # They keep no account of blocks, or none of those without bytes.
+        assert set(left) <= {None, 0}
+    else:
+        assert left == [3, 2, 1, 0]
+    allocator.close()
+    assert parent.live_blocks == 0
+
+
+ACCOUNTING = {
+    name: make for name, make in ADAPTORS.items() if name not in ("locked", "retry") and "without" not in name
+}
+
+
+@each(ACCOUNTING)
+def test_a_block_of_the_parent_is_refused_and_nothing_becomes_negative(make: Callable[[Any], Any]) -> None:
+    """rmm #2404: an unsigned counter wrapped."""
+    parent = PageAlloc()
+    adaptor = make(parent)
+    layout = Layout(100, 8)
+    foreign = parent.allocate(layout)
+    with pytest.raises(MisuseError):
+        adaptor.deallocate(foreign, layout)
+    assert adaptor.live_blocks == 0
+    assert not foreign.released
+    parent.deallocate(foreign, layout)
+
+
+@each({"debug": DebugAllocator, "tracing": TracingAllocator, "call sites": CallSiteAllocator})
+def test_freeing_through_another_adaptor_over_the_same_parent_is_refused(make: Callable[[Any], Any]) -> None:
+    """pytorch #146431: a block was freed by another allocator's free."""
+    parent = PageAlloc()
+    one = make(parent)
+    other = make(parent)
+    layout = Layout(100, 8)
+    block = one.allocate(layout)
+    other.allocate(layout)
+    with pytest.raises(MisuseError):
+        other.deallocate(block, layout)
+    assert (one.live_blocks, other.live_blocks) == (1, 1)
+    one.deallocate(block, layout)
+    assert one.live_blocks == 0
+
+
+@each(ADAPTORS)
+def test_scopes_and_resets_go_through_to_the_parent(make: Callable[[Any], Any]) -> None:
+    arena = Arena(PageAlloc())
+    adaptor = make(arena)
+    layout = Layout(100, 4)
+    kept = adaptor.allocate(layout)
+    before = arena.used_bytes
+    with adaptor.scope() as inner:
+        assert inner is adaptor
+        dropped = adaptor.allocate(layout)
+        with adaptor.scope():
+            adaptor.allocate(layout)
+    assert dropped.released
+    assert not kept.released
+    assert arena.used_bytes == before
+    assert getattr(adaptor, "live_blocks", 1) == 1
+    adaptor.reset()
+    assert kept.released
+    assert arena.used_bytes == 0
+    assert getattr(adaptor, "live_blocks", 0) == 0
+    adaptor.close()
+    assert arena.allocated_bytes == 0
+
+
+@each(ADAPTORS)
+def test_a_parent_without_scopes_resets_or_pages_makes_them_misuse(make: Callable[[Any], Any]) -> None:
+    adaptor = make(PageAlloc())
+    block = adaptor.allocate(Layout(10, 1))
+    for use in (adaptor.checkpoint, adaptor.reset):
+        with pytest.raises(MisuseError):
+            use()
+    over_an_arena = make(Arena(PageAlloc()))
+    with pytest.raises(MisuseError):
+        over_an_arena.protect(over_an_arena.allocate(Layout(10, 1)), "r")
+    assert getattr(adaptor, "live_blocks", 1) == 1
+    adaptor.deallocate(block, Layout(10, 1))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pages cannot be protected there")
+@each(ADAPTORS)
+def test_pages_are_protected_through_it(make: Callable[[Any], Any]) -> None:
+    adaptor = make(PageAlloc())
+    assert adaptor.page_size == PageAlloc().page_size
+    layout = Layout(100, 16)
+    block = adaptor.allocate(layout)
+    adaptor.protect(block, "rx")
+    assert block.view.readonly
+    adaptor.protect(block, "rw")
+    block.view[0] = 1
+    adaptor.protect(block, "r")
+    adaptor.deallocate(block, layout)
+    adaptor.close()
+
+
+@each(ADAPTORS | COMPOUND)
+def test_it_owns_its_blocks_and_no_others(make: Callable[[Any], Any]) -> None:
+    adaptor = make(Arena(PageAlloc()))
+    block = adaptor.allocate(Layout(40, 8))
+    foreign = PageAlloc().allocate(Layout(40, 8))
+    assert adaptor.owns(block)
+    assert not adaptor.owns(foreign)
+
+
+@each(ADAPTORS)
+def test_a_checkpoint_of_another_allocator_is_refused(make: Callable[[Any], Any]) -> None:
+    arena = Arena(PageAlloc())
+    adaptor = make(arena)
+    block = adaptor.allocate(Layout(8, 8))
+    with pytest.raises(MisuseError):
+        adaptor.restore(arena.checkpoint())
+    with pytest.raises(MisuseError):
+        adaptor.restore(make(arena).checkpoint())
+    assert not block.released
+
+
+@each(ADAPTORS | COMPOUND)
+def test_no_refusal_of_the_parent_changes_anything(make: Callable[[Any], Any]) -> None:
+    """Each request of a little program is refused in turn; what it has is intact, and all of it comes back."""
+    layout = Layout(40, 8)
+    larger = Layout(5000, 16)
+    index = 0
+    while True:
+        failures = Failures(fail_at=index, times=1)
+        parent = failures.allocator()
+        allocator = make(parent)
+        blocks: list[tuple[Block, Layout]] = []
+        for number in range(4):
+            with suppress(AllocError):
+                block = allocator.allocate(layout)
+                block.view[:40] = bytes([number]) * 40
+                blocks.append((block, layout))
+        for number, (block, old) in enumerate(blocks):
+            first = block.view[0]
+            with suppress(AllocError):
+                blocks[number] = (allocator.grow(block, old, larger), larger)
+            assert bytes(blocks[number][0].view[:40]) == bytes([first]) * 40
+        for block, current in reversed(blocks):
+            allocator.deallocate(block, current)
+        allocator.close()
+        assert parent.live_blocks == 0
+        if not failures.refused:
+            break
+        index += 1
+    assert index > 0
+
+
+def test_a_stack_in_front_of_it_all() -> None:
+    allocator = MetricAllocator(DebugAllocator(FallbackAllocator(StackAlloc(bytearray(512)), Arena(PageAlloc()))))
+    layout = Layout(100, 8)
+    blocks = [allocator.allocate(layout) for _ in range(20)]
+    for number, block in enumerate(blocks):
+        block.view[:] = bytes([number]) * 100
+    for number, block in enumerate(blocks):
+        assert bytes(block.view) == bytes([number]) * 100
+        allocator.deallocate(block, layout)
+    allocator.close()
+    assert allocator.live_blocks == 0
