@@ -18,12 +18,13 @@ from typing import Final, Generic, Self, TypeVar
 
 from allocators._mypyc import i64, mypyc_attr
 from allocators.base import BaseAllocator, as_base, check_grow, check_shrink, close_parent, owned_by
-from allocators.block import Block, copy, dangling, released
+from allocators.block import Block, copy
 from allocators.layout import Layout
 from allocators.pool import PoolAllocator
 from allocators.protocol import Allocator, MisuseError
 from allocators.reset import ResetPolicy
 from allocators.scope import Checkpoint, Scope, checkpoint_all, reset_through, restore_all
+from allocators.sizes import size_text
 
 A = TypeVar("A", bound=Allocator)
 
@@ -85,6 +86,8 @@ class BinningAllocator(BaseAllocator, Generic[A]):
 
     def _route(self, layout: Layout) -> BaseAllocator:
         needed: i64 = layout.size
+        if needed == 0:
+            return self._up
         if layout.align > needed:
             needed = layout.align
         for index in range(len(self._sizes)):
@@ -94,30 +97,21 @@ class BinningAllocator(BaseAllocator, Generic[A]):
 
     def allocate(self, layout: Layout) -> Block:
         size = layout.size
-        if size == 0:
-            return dangling(layout.align)
         block = self._route(layout).allocate(layout)
         return block if block.size == size else Block(block.address, size, block.region)
 
     def allocate_zeroed(self, layout: Layout) -> Block:
         size = layout.size
-        if size == 0:
-            return dangling(layout.align)
         block = self._route(layout).allocate_zeroed(layout)
         return block if block.size == size else Block(block.address, size, block.region)
 
     def deallocate(self, block: Block, layout: Layout) -> None:
-        if block.size == 0:
-            if block.region.memory is None:
-                raise released(block)
-            block.release()
-        else:
-            self._route(layout).deallocate(block, layout)
+        self._route(layout).deallocate(block, layout)
 
     def grow(self, block: Block, old: Layout, new: Layout) -> Block:
         check_grow(block, old, new)
         owner = self._route(old)
-        if block.size == 0 or owner is not self._route(new):
+        if owner is not self._route(new):
             return self._move(block, old, new, old.size)
         grown = owner.grow(block, old, new)
         return grown if grown.size == new.size else Block(grown.address, new.size, grown.region)
@@ -125,7 +119,7 @@ class BinningAllocator(BaseAllocator, Generic[A]):
     def grow_zeroed(self, block: Block, old: Layout, new: Layout) -> Block:
         check_grow(block, old, new)
         owner = self._route(old)
-        if block.size == 0 or owner is not self._route(new):
+        if owner is not self._route(new):
             moved = self.allocate_zeroed(new)
             copy(block, moved, old.size)
             self.deallocate(block, old)
@@ -136,7 +130,7 @@ class BinningAllocator(BaseAllocator, Generic[A]):
     def shrink(self, block: Block, old: Layout, new: Layout) -> Block:
         check_shrink(block, old, new)
         owner = self._route(old)
-        if new.size == 0 or owner is not self._route(new):
+        if owner is not self._route(new):
             return self._move(block, old, new, new.size)
         shrunk = owner.shrink(block, old, new)
         return shrunk if shrunk.size == new.size else Block(shrunk.address, new.size, shrunk.region)
@@ -177,9 +171,9 @@ class BinningAllocator(BaseAllocator, Generic[A]):
             options = f", bins={self.bins!r}"
         else:
             if self._smallest != SMALLEST:
-                options += f", smallest={self._smallest}"
+                options += f", smallest={size_text(self._smallest)}"
             if self._largest != LARGEST:
-                options += f", largest={self._largest}"
+                options += f", largest={size_text(self._largest)}"
         return f"binning({self._parent!r}{options})"
 
 

@@ -104,8 +104,6 @@ def empty_region() -> Region:
     return Region(DANGLING, 0, memoryview(bytearray()))
 
 
-#: Where zero-size blocks live that no allocator's memory stands behind. Never closed.
-EMPTY: Final = empty_region()
 #: What the region of a block becomes when the block ends.
 RELEASED: Final = Region(0, 0, None)
 
@@ -162,8 +160,11 @@ def released(block: Block) -> MisuseError:
 
 
 def dangling(align: i64) -> Block:
-    """A zero-size block that no memory stands behind, at a non-null aligned address."""
-    return Block(align if align > DANGLING else DANGLING, 0, EMPTY)
+    """A zero-size block that no memory stands behind, at a non-null aligned address.
+
+    Many can share that address; each has a region of its own, by which adaptors can tell them apart.
+    """
+    return Block(align if align > DANGLING else DANGLING, 0, empty_region())
 
 
 def copy(source: Block, target: Block, size: i64) -> None:

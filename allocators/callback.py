@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import gc
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from allocators._mypyc import mypyc_attr
 from allocators.adaptor import Adaptor
@@ -56,7 +56,7 @@ class CallbackAllocator(BaseAllocator):
     def __init__(
         self,
         allocate_memory: Callable[[Layout], Memory | None],
-        free_memory: Callable[[Memory, Layout], object],
+        free_memory: Callable[[Any, Layout], object],
         *,
         align: int = 16,
     ) -> None:

@@ -390,7 +390,8 @@ class DebugAllocator(Adaptor[A], Generic[A]):
         close_parent(self._parent)
         if leaked and (self._raise or problems):
             size = sum([record.layout.size for record in leaked])
-            found = f"{len(leaked)} {'block was' if len(leaked) == 1 else 'blocks were'} never freed, {size} bytes in all:"
+            blocks = "1 block was" if len(leaked) == 1 else f"{len(leaked)} blocks were"
+            found = f"{blocks} never freed, {size} bytes in all:"
             message = "\n".join([found, *[record.report() for record in leaked]])
             if not problems:
                 raise LeakError(message)
@@ -417,7 +418,7 @@ class DebugAllocator(Adaptor[A], Generic[A]):
             ("raise_leaks", self._raise, True),
         ):
             if value != default:
-                options += f", {name}={value}"
+                options += f", {name}={str(value).lower()}"
         return f"debug({self._parent!r}{options})"
 
 

@@ -4,7 +4,7 @@ A small fast one in front, say a stack in a fixed buffer, and one behind it that
 the one whose memory it lies in: the first is asked by `owns`, and whatever it does not own is the second's. A block of
 the first that it cannot grow moves to the second; none moves back.
 
-Blocks of size zero are served here and belong to neither, since an address alone cannot tell whose they are.
+Blocks of size zero are the second's, since an address alone cannot tell whose they are.
 
 Costs: one question to the first allocator for each free and resize.
 """
@@ -15,7 +15,7 @@ from typing import Final, Generic, Self, TypeVar
 
 from allocators._mypyc import mypyc_attr
 from allocators.base import BaseAllocator, as_base, as_pages, check_grow, check_shrink, close_parent, owned_by
-from allocators.block import Block, copy, dangling, released
+from allocators.block import Block, copy
 from allocators.layout import Layout
 from allocators.protocol import Access, Allocator
 from allocators.reset import ResetPolicy
@@ -48,7 +48,7 @@ class FallbackAllocator(BaseAllocator, Generic[A, B]):
 
     def allocate(self, layout: Layout) -> Block:
         if layout.size == 0:
-            return dangling(layout.align)
+            return self._second_up.allocate(layout)
         try:
             return self._first_up.allocate(layout)
         except MemoryError:
@@ -56,7 +56,7 @@ class FallbackAllocator(BaseAllocator, Generic[A, B]):
 
     def allocate_zeroed(self, layout: Layout) -> Block:
         if layout.size == 0:
-            return dangling(layout.align)
+            return self._second_up.allocate(layout)
         try:
             return self._first_up.allocate_zeroed(layout)
         except MemoryError:
@@ -64,9 +64,7 @@ class FallbackAllocator(BaseAllocator, Generic[A, B]):
 
     def deallocate(self, block: Block, layout: Layout) -> None:
         if block.size == 0:
-            if block.region.memory is None:
-                raise released(block)
-            block.release()
+            self._second_up.deallocate(block, layout)
         elif owned_by(self._first, block):
             self._first_up.deallocate(block, layout)
         else:
@@ -75,9 +73,7 @@ class FallbackAllocator(BaseAllocator, Generic[A, B]):
     def grow(self, block: Block, old: Layout, new: Layout) -> Block:
         if block.size == 0:
             check_grow(block, old, new)
-            grown = self.allocate(new)
-            block.release()
-            return grown
+            return self._move(block, old, new, 0)
         if not owned_by(self._first, block):
             return self._second_up.grow(block, old, new)
         try:
@@ -89,7 +85,7 @@ class FallbackAllocator(BaseAllocator, Generic[A, B]):
         if block.size == 0:
             check_grow(block, old, new)
             grown = self.allocate_zeroed(new)
-            block.release()
+            self.deallocate(block, old)
             return grown
         if not owned_by(self._first, block):
             return self._second_up.grow_zeroed(block, old, new)
@@ -101,8 +97,7 @@ class FallbackAllocator(BaseAllocator, Generic[A, B]):
     def shrink(self, block: Block, old: Layout, new: Layout) -> Block:
         if new.size == 0:
             check_shrink(block, old, new)
-            self.deallocate(block, old)
-            return dangling(new.align)
+            return self._move(block, old, new, 0)
         if not owned_by(self._first, block):
             return self._second_up.shrink(block, old, new)
         try:

@@ -17,6 +17,7 @@ from allocators.base import check_grow
 from allocators.block import Block
 from allocators.layout import MAX_SIZE, Layout
 from allocators.protocol import Allocator, AllocError, LayoutError
+from allocators.sizes import size_text
 
 A = TypeVar("A", bound=Allocator)
 
@@ -83,7 +84,7 @@ class LimitAllocator(CountingAdaptor[A], Generic[A]):
         return self._resized(region, self._up.shrink(block, old, new), old, new)
 
     def __repr__(self) -> str:
-        return f"limit({self._limit}, {self._parent!r})"
+        return f"limit({size_text(self._limit)}, {self._parent!r})"
 
 
 def _checked(limit: int) -> int:

@@ -19,11 +19,12 @@ from typing import Final, Generic, Self, TypeVar
 
 from allocators._mypyc import i64, mypyc_attr
 from allocators.base import BaseAllocator, as_base, check_grow, check_shrink, unfit
-from allocators.block import EMPTY, Block, Region, dangling, empty_region, released
+from allocators.block import Block, Region, dangling, empty_region, released
 from allocators.layout import Layout
 from allocators.protocol import Allocator, AllocError, MisuseError
 from allocators.reset import ALL, ResetPolicy, kept_bytes
 from allocators.scope import Checkpoint, Keys, Ledger, Scope
+from allocators.sizes import size_text
 
 A = TypeVar("A", bound=Allocator)
 
@@ -64,6 +65,7 @@ class PoolAllocator(BaseAllocator, Generic[A]):
     __slots__ = (
         "_align",
         "_current",
+        "_empty",
         "_free",
         "_growable",
         "_keys",
@@ -98,6 +100,8 @@ class PoolAllocator(BaseAllocator, Generic[A]):
         self._free: list[tuple[int, _Slab]] = []
         self._live: i64 = 0
         self._keys = Keys()
+        #: What blocks of size zero, which take no slot, are handed out through.
+        self._empty = empty_region()
         self._ledger: Ledger[int] = Ledger()
         self._peaks: list[int] = []
         if capacity:
@@ -137,7 +141,7 @@ class PoolAllocator(BaseAllocator, Generic[A]):
 
     def allocate(self, layout: Layout) -> Block:
         if layout.size == 0:
-            return dangling(layout.align)
+            return Block(dangling(layout.align).address, 0, self._empty)
         if layout.size > self._size or layout.align > self._align:
             raise self._unfit(layout)
         if self._free:
@@ -204,7 +208,7 @@ class PoolAllocator(BaseAllocator, Generic[A]):
         """Raise unless a block of no slab is a live one of size zero."""
         if block.region.memory is None:
             raise released(block)
-        if block.region is not EMPTY:
+        if block.size > 0:
             raise MisuseError(f"{block!r} was not allocated by {self!r}")
 
     def grow(self, block: Block, old: Layout, new: Layout) -> Block:
@@ -272,9 +276,10 @@ class PoolAllocator(BaseAllocator, Generic[A]):
             slab.aside.append(slab.key)
             slab.key = slab.make_key()
             self._slab_of[slab.key] = slab
-        mark = empty_region()
+        empty = self._empty
+        self._empty = empty_region()
         self._ledger.begin()
-        return Checkpoint(self, mark, index=self._keys.put_aside(mark), count=len(self._slabs))
+        return Checkpoint(self, empty, index=self._keys.put_aside(empty), count=len(self._slabs))
 
     def restore(self, point: Checkpoint) -> None:
         """Go back to a checkpoint: slabs added since go to the parent, blocks made since are revoked.
@@ -282,7 +287,8 @@ class PoolAllocator(BaseAllocator, Generic[A]):
         Raises `MisuseError` where a reset or an earlier restore has gone back further already.
         """
         self._keys.check(self, point)
-        self._keys.take_up(point)
+        self._empty.close()
+        self._empty = self._keys.take_up(point)
         number: int = point.index
         count: int = point.count
         gone = self._slabs[count:]
@@ -334,6 +340,8 @@ class PoolAllocator(BaseAllocator, Generic[A]):
         self._slabs = []
         self._close_keys(slabs)
         self._keys.close()
+        self._empty.close()
+        self._empty = empty_region()
         self._ledger.clear()
         self._free.clear()
         self._live = 0
@@ -341,8 +349,10 @@ class PoolAllocator(BaseAllocator, Generic[A]):
         return slabs
 
     def __repr__(self) -> str:
-        options = "" if self._growable else f", capacity={self.capacity}, growable=False"
-        return f"pool({self._parent!r}, size={self._size}, align={self._align}{options})"
+        options = "" if self._align == 8 else f", align={self._align}"
+        if not self._growable:
+            options += f", capacity={self.capacity}, growable=false"
+        return f"pool({size_text(self._size)}, {self._parent!r}{options})"
 
 
 def _start(slab: _Slab) -> int:

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 from allocators._mypyc import i64, mypyc_attr
 from allocators.adaptor import Adaptor
-from allocators.block import Block
+from allocators.block import Block, Region
 from allocators.layout import Layout
 from allocators.protocol import Allocator, MisuseError
 from allocators.trace_format import ALLOCATE, ALLOCATE_ZEROED, GROW, GROW_ZEROED, SHRINK
@@ -22,13 +22,14 @@ A = TypeVar("A", bound=Allocator)
 
 @mypyc_attr(native_class=True)
 class Record:
-    """A live block: address, size in bytes, and a number that is the adaptor's own."""
+    """A live block: address, size in bytes, region, and a number that is the adaptor's own."""
 
-    __slots__ = ("address", "depth", "number", "other", "size")
+    __slots__ = ("address", "depth", "number", "other", "region", "size")
 
-    def __init__(self, address: i64, size: i64) -> None:
+    def __init__(self, address: i64, size: i64, region: Region) -> None:
         self.address: i64 = address
         self.size: i64 = size
+        self.region = region
         self.number: i64 = 0
         #: How many checkpoints were open when the block was made.
         self.depth: i64 = 0
@@ -61,12 +62,18 @@ class Records:
         page[record.address] = record
         self._count += 1
 
-    def take(self, address: int, size: int) -> Record | None:
-        """Take out the newest record of a block, None if there is none."""
+    def take(self, block: Block, size: int) -> Record | None:
+        """Take out the record of a block, None if there is none.
+
+        Address and size alone could be those of two blocks of size zero, one from before a checkpoint and one made
+        since; their regions differ.
+        """
+        address = block.address
+        region = block.region
         for page in reversed(self._pages):
             record = page.get(address)
             before: Record | None = None
-            while record is not None and record.size != size:
+            while record is not None and (record.size != size or record.region is not region):
                 before = record
                 record = record.other
             if record is not None:
@@ -174,7 +181,7 @@ class RecordingAdaptor(Adaptor[A], Generic[A]):
 
     def _enter(self, kind: str, block: Block, layout: Layout) -> Block:
         size = layout.size
-        record = Record(block.address, size)
+        record = Record(block.address, size, block.region)
         self._records.add(record)
         self._allocated(kind, record, layout)
         return block if block.size == size else Block(block.address, size, block.region)
@@ -184,7 +191,7 @@ class RecordingAdaptor(Adaptor[A], Generic[A]):
 
         Before the parent has the block back: from then on its address can belong to a new block.
         """
-        record = self._records.take(block.address, layout.size)
+        record = self._records.take(block, layout.size)
         if record is None:
             raise MisuseError(f"{block!r} with {layout!r} was not allocated through {self!r}")
         return record
@@ -227,6 +234,7 @@ class RecordingAdaptor(Adaptor[A], Generic[A]):
         address = record.address
         record.address = resized.address
         record.size = new.size
+        record.region = resized.region
         if resized.region is region:
             # Where it has not left its place it is as old as it was, else it is a new block.
             self._records.put_back(record)

@@ -47,7 +47,7 @@ class ResetPolicy:
 def kept_bytes(policy: ResetPolicy, capacity: int, newest: int, peak: int, peaks: list[int]) -> int:
     """What a policy wants to be kept; `peak` is that of the round now ending, `peaks` the allocator's list of them."""
     peaks.append(peak)
-    del peaks[: len(peaks) - policy.rounds]
+    del peaks[: max(len(peaks) - policy.rounds, 0)]
     return max(min(policy.kept(capacity, newest, peaks), capacity), 0)
 
 

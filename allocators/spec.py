@@ -15,14 +15,25 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from allocators.arena import Arena
+from allocators.binning import BinningAllocator
 from allocators.block import Region
 from allocators.bump import BumpAlloc
+from allocators.call_sites import CallSiteAllocator
+from allocators.callback import RetryAllocator
+from allocators.debug import DebugAllocator
+from allocators.failing import FailingAllocator
+from allocators.fallback import FallbackAllocator
 from allocators.layout import Layout
+from allocators.limit import LimitAllocator
+from allocators.locked import LockedAllocator
 from allocators.metric import MetricAllocator
 from allocators.page import PageAlloc
+from allocators.pool import PoolAllocator
 from allocators.protocol import Allocator
 from allocators.sizes import parse_size
 from allocators.stack import StackAlloc
+from allocators.tracemalloc_export import TracemallocAllocator
+from allocators.tracing import TracingAllocator
 
 #: How deep specs may nest.
 DEPTH_LIMIT: Final = 100
@@ -82,6 +93,16 @@ def _fixed(size: int, *, min_align: int = 1) -> Arena[PageAlloc]:
     return Arena.over(_buffer(size), PageAlloc(), min_align=min_align)
 
 
+def _limit(size: int, parent: Allocator) -> LimitAllocator[Allocator]:
+    return LimitAllocator(parent, size)
+
+
+def _pool(
+    size: int, parent: Allocator, *, align: int = 8, capacity: int = 0, growable: bool = True
+) -> PoolAllocator[Allocator]:
+    return PoolAllocator(parent, size, align, capacity=capacity, growable=growable)
+
+
 def _buffer(size: int) -> Region:
     """A buffer of its own for an allocator; unmapped with the last view of it."""
     block = PageAlloc().allocate(Layout(size, 16))
@@ -124,6 +145,63 @@ ENTRIES: Final = (
         Parameter("strict", "flag", "false"),
     ),
     Entry("metric", MetricAllocator, "counts what goes through to its parent", _PARENT),
+    Entry(
+        "limit",
+        _limit,
+        "refuses what would take its parent beyond a number of bytes",
+        Parameter("size", "size"),
+        _PARENT,
+    ),
+    Entry(
+        "pool",
+        _pool,
+        "blocks of one size, reused in any order",
+        Parameter("size", "size"),
+        _PARENT,
+        Parameter("align", "number", "8"),
+        Parameter("capacity", "number", "0"),
+        Parameter("growable", "flag", "true"),
+    ),
+    Entry(
+        "binning",
+        BinningAllocator,
+        "pools for small sizes, its parent for the others",
+        _PARENT,
+        Parameter("smallest", "size", "16"),
+        Parameter("largest", "size", "1K"),
+    ),
+    Entry(
+        "fallback",
+        FallbackAllocator,
+        "the first of two, and the second where that refuses",
+        Parameter("first", "allocator"),
+        Parameter("second", "allocator"),
+    ),
+    Entry(
+        "debug",
+        DebugAllocator,
+        "finds overruns, double frees and leaks",
+        _PARENT,
+        Parameter("depth", "number", "8"),
+        Parameter("canary", "size", "16"),
+        Parameter("quarantine", "size", "1M"),
+        Parameter("raise_leaks", "flag", "true"),
+    ),
+    Entry(
+        "fail",
+        FailingAllocator,
+        "fails on purpose",
+        _PARENT,
+        Parameter("fail_index", "number", "none"),
+        Parameter("resize_fail_index", "number", "none"),
+        Parameter("every", "number", "none"),
+        Parameter("times", "number", "none"),
+    ),
+    Entry("retry", RetryAllocator, "collects garbage and tries again where its parent refuses", _PARENT),
+    Entry("tracing", TracingAllocator, "records what is asked of its parent", _PARENT),
+    Entry("call_sites", CallSiteAllocator, "counts for each place in the source", _PARENT),
+    Entry("tracemalloc", TracemallocAllocator, "shows its blocks to tracemalloc", _PARENT),
+    Entry("locked", LockedAllocator, "lets one thread at a time into its parent", _PARENT),
 )
 
 _BY_NAME: Final = {entry.name: entry for entry in ENTRIES}
@@ -141,9 +219,8 @@ def parse_spec(spec: str) -> Allocator:
 
 
 def spec_table() -> str:
-    """Every allocator that a spec can name, one a line, with what it does."""
-    width = max(len(entry.usage) for entry in ENTRIES)
-    return "\n".join(f"{entry.usage:{width}}  {entry.summary}" for entry in ENTRIES)
+    """Every allocator that a spec can name, with the defaults of its options and, on the next line, what it does."""
+    return "\n".join(f"{entry.usage}\n    {entry.summary}" for entry in ENTRIES)
 
 
 class _Token:
@@ -252,6 +329,8 @@ class _Parser:
             if value is None:
                 raise self._error(f"{parameter.name} is true or false, not {token.text!r}", token)
             return value
+        if parameter.default == _NONE and token.text.lower() == _NONE:
+            return None
         try:
             return parse_size(token.text)
         except ValueError as error:
@@ -259,6 +338,8 @@ class _Parser:
 
 
 _TOKEN: Final = re.compile(r"\s+|[(),=]|[A-Za-z0-9_.-]+")
+#: The default of a number that may be missing.
+_NONE: Final = "none"
 _FLAGS: Final[dict[str, Any]] = {"true": True, "false": False}
 
 

@@ -40,7 +40,7 @@ WORD_SIZE: Final = 8
 _GRAIN: Final = 16
 
 
-@mypyc_attr(native_class=True, acyclic=True)
+@mypyc_attr(native_class=True, acyclic=True, free_list_len=1)
 class _Extent:
     """A block on the stack: where the cursor was before it, its address, and the cursor behind it."""
 

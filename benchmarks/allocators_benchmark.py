@@ -11,7 +11,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from allocators import Arena, BumpAlloc, Layout, MetricAllocator, PageAlloc, StackAlloc
+from allocators import (
+    Arena,
+    BinningAllocator,
+    BumpAlloc,
+    Layout,
+    MetricAllocator,
+    PageAlloc,
+    PoolAllocator,
+    StackAlloc,
+)
 from benchmarks.measure import Case, environment, interleaved, optional, print_table, write_json
 
 SIZES = (16, 64, 256, 1024, 4096, 65536, 1 << 20)
@@ -76,6 +85,8 @@ def _ours(size: int) -> list[Case]:
         pair("BumpAlloc", BumpAlloc(PageAlloc(), first_chunk=room)),
         pair("StackAlloc", StackAlloc(bytearray(room))),
         pair("MetricAllocator(Arena)", MetricAllocator(Arena(PageAlloc(), capacity=room))),
+        Case("PoolAllocator", _PAIR, {"a": PoolAllocator(PageAlloc(), size), "n": layout}),
+        Case("BinningAllocator", _PAIR, {"a": BinningAllocator(PageAlloc()), "n": layout}),
         Case("PageAlloc", _PAIR, {"a": PageAlloc(), "n": layout}),
     ]
 

@@ -88,7 +88,7 @@ class Annotations:
             where = f"{name}:{line}"
             behind = line in code_lines
             if comment.startswith("#@"):
-                if behind or code_lines and line > code_lines[0]:
+                if behind or (code_lines and line > code_lines[0]):
                     raise AnnotationError(f"{where}: a directive stands alone, before the first code")
                 self._direct(where, comment)
                 continue

@@ -44,7 +44,7 @@ class ProgramFile(pytest.File):
         for kind in loaded.claims.snapshots:
             yield SnapshotItem.from_parent(self, name=kind, program=loaded)
 
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException]) -> str:
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException]) -> str:  # type: ignore[override]
         if isinstance(excinfo.value, AnnotationError):
             return str(excinfo.value)
         return str(super().repr_failure(excinfo))

@@ -28,9 +28,7 @@ class Outcome:
 Engine = Callable[[Code[Any], Allocator, Type, int | None, bool], Outcome]
 
 
-def reference(
-    code: Code[Any], allocator: Allocator, result: Type, heap_limit: int | None, backtrace: bool
-) -> Outcome:
+def reference(code: Code[Any], allocator: Allocator, result: Type, heap_limit: int | None, backtrace: bool) -> Outcome:
     """The machine in Python."""
     output = bytearray()
     limit = DEFAULT_LIMIT if heap_limit is None else heap_limit

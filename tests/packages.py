@@ -1,8 +1,8 @@
 """Packages that test programs can import: the standard ones, and some for what the standard ones have no use for.
 
-    test/thing    foreign objects, records and arrays of the host, functions with several slots
-    test/twin     has the name of
-    other/twin
+test/thing    foreign objects, records and arrays of the host, functions with several slots
+test/twin     has the name of
+other/twin
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Test programs: garden sources that carry their own expectations as comments (see `annotations`).
 
-A program runs on every engine and at every optimisation level, its memory watched by a `DebugAllocator` a stage, and
-the IR verified after every pass. *Snapshots* are files beside the program, for those few where the exact text is the
-point: `name.stderr` has the rendered diagnostics, or the trap, `name.ir` and `name.bytecode` what -O1 makes of it.
-`pytest --bless` writes them.
+A program runs on every engine and at every optimisation level, its memory watched by a `DebugAllocator` a stage, the
+IR verified after every pass, and the code as well. *Snapshots* are files beside the program, for those few where the
+exact text is the point: `name.stderr` has the rendered diagnostics, or the trap, `name.ir` and `name.bytecode` what -O1
+makes of it. `pytest --bless` writes them.
 """
 
 from __future__ import annotations
@@ -15,18 +15,21 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from annotations import Annotations, AnnotationError
+from annotations import AnnotationError, Annotations
 from engines import ENGINES, Outcome
 from packages import PACKAGES
 
 from allocators import Allocator, Arena, PageAlloc
 from allocators.debug import DebugAllocator
 from garden.bytecode.disassemble import disassemble
+from garden.bytecode.emit import Emitter
+from garden.bytecode.ops import REGISTERS
+from garden.bytecode.verifier import verify as verify_code
 from garden.diagnostics import Diagnostic
-from garden.errors import CompileError, Trap
+from garden.errors import CompileError
 from garden.ir.ir import Ir
 from garden.ir.printer import print_ir
-from garden.ir.verifier import verify
+from garden.ir.verifier import verify as verify_ir
 from garden.pipeline import SCRATCH, STAGES, Compilation, StageAllocators
 from garden.source import Source
 from garden.std.text import bool_text, double_text
@@ -43,17 +46,27 @@ class Program:
 
     def __init__(self, name: str, text: str) -> None:
         self.name = name
-        self.text = text
         self.claims = Annotations(name, text)
+        # Without its directory, so that snapshots are the same everywhere.
+        self.source = Source(Path(name).name, text.encode(errors="surrogateescape"))
+
+    def run(self, engine: str, level: int, *, registers: int = REGISTERS) -> tuple[list[Diagnostic], Outcome | None]:
+        """Compile and run: what is wrong with the program, or how its run went; neither if it is only to be checked.
+
+        The code uses so many registers at most.
+        """
+        with _Memory() as memory, self._compile(memory, level) as compilation:
+            diagnostics = _diagnostics(compilation, self.claims.mode == "check")
+            if diagnostics or self.claims.mode == "check":
+                return diagnostics, None
+            return [], self._run(compilation, engine, registers)
 
     def check(self, engine: str, level: int) -> None:
         """Compile and run. Raises `Mismatch` where a claim does not hold."""
-        wrong: list[str] = []
-        with _Memory() as memory, self._compile(memory, level) as compilation:
-            diagnostics = _diagnostics(compilation, self.claims.mode == "check")
-            wrong.extend(self._wrong_diagnostics(compilation.source, diagnostics))
-            if self.claims.mode == "run" and not diagnostics:
-                wrong.extend(self._wrong_run(compilation.source, self._run(compilation, engine)))
+        diagnostics, outcome = self.run(engine, level)
+        wrong = self._wrong_diagnostics(diagnostics)
+        if outcome is not None:
+            wrong.extend(self._wrong_run(outcome))
         if wrong:
             raise Mismatch("\n".join(wrong))
 
@@ -69,30 +82,38 @@ class Program:
                 return disassemble(compilation.emit())
             lines = [diagnostic.render(compilation.source) for diagnostic in diagnostics]
             if not diagnostics and self.claims.mode == "run":
-                trap = self._run(compilation, "reference").trap
+                trap = self._run(compilation, "reference", REGISTERS).trap
                 if trap is not None:
                     rendered = Diagnostic(trap.code, trap.message, trap.offset, 0).render(compilation.source)
                     lines.extend([rendered, *trap.backtrace])
             return "".join([f"{line}\n" for line in lines])
 
     def _compile(self, memory: _Memory, level: int) -> Compilation:
-        # Without its directory, so that snapshots are the same everywhere.
-        source = Source(Path(self.name).name, self.text.encode(errors="surrogateescape"))
-        return Compilation(source, memory.allocators, PACKAGES, level=level)
+        return Compilation(self.source, memory.allocators, PACKAGES, level=level)
 
-    def _run(self, compilation: Compilation, engine: str) -> Outcome:
+    def _run(self, compilation: Compilation, engine: str, registers: int) -> Outcome:
         claims = self.claims
         ir = compilation.optimise(_verifies)
         result = ir.checked.types.type(ir.function_result[ir.function_count - 1])
-        code = compilation.emit()
-        backtrace = claims.backtrace is not None or "stderr" in claims.snapshots
-        return ENGINES[engine](code, compilation.allocators["run"], result, claims.heap_limit, backtrace)
+        allocators = compilation.allocators
+        if registers == REGISTERS:
+            code = compilation.emit()
+        else:
+            code = Emitter(allocators["emit"], allocators[SCRATCH], registers=registers).emit(ir)
+        try:
+            with Arena(PageAlloc()) as scratch:
+                messages = verify_code(code, scratch, registers=registers)
+            assert not messages, f"bytecode: {'; '.join(messages)}"
+            backtrace = claims.backtrace is not None or "stderr" in claims.snapshots
+            return ENGINES[engine](code, allocators["run"], result, claims.heap_limit, backtrace)
+        finally:
+            code.close()
 
-    def _wrong_diagnostics(self, source: Source, diagnostics: list[Diagnostic]) -> list[str]:
+    def _wrong_diagnostics(self, diagnostics: list[Diagnostic]) -> list[str]:
         wrong = []
         claims = list(self.claims.errors)
         for diagnostic in diagnostics:
-            line, column = source.position(diagnostic.start)
+            line, column = self.source.position(diagnostic.start)
             found = [c for c in claims if c.fits(line, column, diagnostic.code, diagnostic.message)]
             if found:
                 claims.remove(found[0])
@@ -101,7 +122,7 @@ class Program:
         wrong.extend([f"{self.name}:{claim.line}: claimed, and not reported: {claim}" for claim in claims])
         return wrong
 
-    def _wrong_run(self, source: Source, outcome: Outcome) -> list[str]:
+    def _wrong_run(self, outcome: Outcome) -> list[str]:
         claims = self.claims
         wrong = self._wrong_output(outcome.output)
         trap = outcome.trap
@@ -111,7 +132,7 @@ class Program:
             if claims.value is not None and shown(outcome.value) != claims.value.text:
                 wrong.append(f"{self.name}:{claims.value.line}: the value is {shown(outcome.value)}")
             return wrong
-        line, column = source.position(trap.offset) if trap.offset >= 0 else (0, 0)
+        line, column = self.source.position(trap.offset) if trap.offset >= 0 else (0, 0)
         if claims.trap is None or not claims.trap.fits(line, column, trap.code, trap.message):
             instead = "" if claims.trap is None else f", but {claims.trap} on line {claims.trap.line}"
             wrong.append(f"{self.name}:{line}:{column}: not claimed: {trap}{instead}")
@@ -128,7 +149,9 @@ class Program:
         for claim, line in zip(claims.output, lines, strict=False):
             if claim.text != line:
                 wrong.append(f"{self.name}:{claim.line}: expected {claim.text!r}, got {line!r}")
-        wrong.extend([f"{self.name}:{claim.line}: not written: {claim.text!r}" for claim in claims.output[len(lines) :]])
+        wrong.extend(
+            [f"{self.name}:{claim.line}: not written: {claim.text!r}" for claim in claims.output[len(lines) :]]
+        )
         last = claims.output[-1].line if claims.output else 1
         wrong.extend([f"{self.name}:{last}: not claimed: {line!r}" for line in lines[len(claims.output) :]])
         return wrong
@@ -168,7 +191,7 @@ def _diagnostics(compilation: Compilation, only_check: bool) -> list[Diagnostic]
 
 def _verifies(stage: str, ir: Ir[Allocator]) -> None:
     with Arena(PageAlloc()) as scratch:
-        messages = verify(ir, scratch)
+        messages = verify_ir(ir, scratch)
     assert not messages, f"after {stage}: {'; '.join(messages)}"
 
 

@@ -69,7 +69,7 @@ def energy_of_two_bodies(steps: int) -> float:
     return kinetic - m1 * m2 / math.sqrt(dx * dx + dy * dy)
 
 
-EXPECTED = {
+EXPECTED: dict[str, list[int] | list[float]] = {
     "ackermann": [ackermann(2, 3)],
     "collatz": [sum(collatz_steps(n) for n in range(1, 401))],
     "fib": [fibonacci(15), fibonacci(50)],

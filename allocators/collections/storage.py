@@ -49,7 +49,7 @@ class Storage(Generic[A]):
         """A fresh view of the bytes that were asked for, as items of one machine type."""
         block = self.block
         if block is None:
-            return memoryview(b"").cast(format)  # type: ignore[call-overload,no-any-return]
+            return memoryview(bytearray()).cast(format)  # type: ignore[call-overload,no-any-return]
         return block.view[: self.layout.size].cast(format)  # type: ignore[call-overload,no-any-return]
 
     def close(self) -> None:

@@ -272,7 +272,7 @@ class Checked:
     def _check_kept(self, held: Held, method: str, old: Layout) -> None:
         view = held.block.view
         kept = min(old.size, held.layout.size)
-        if view[:kept] != held.contents[:kept]:
+        if bytes(view[:kept]) != held.contents[:kept]:
             raise self.fail(f"{method} did not keep the first {kept} bytes of {held.name}")
         if method == "grow_zeroed" and any(view[old.size :]):
             raise self.fail(f"grow_zeroed left a byte of {held.name} behind the first {old.size} that is not zero")
@@ -379,7 +379,8 @@ class Checked:
     def _check_contents(self, held: Held) -> None:
         if held.block.released:
             raise self.fail(f"{held.name} is live, but has been released")
-        if held.block.view != held.contents:
+        # A copy, since memoryviews are compared item by item.
+        if bytes(held.block.view) != held.contents:
             raise self.fail(f"the contents of {held.name} have changed")
 
     def _check_counters(self) -> None:

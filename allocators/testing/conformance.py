@@ -17,7 +17,7 @@ from allocators.chain import chain
 from allocators.layout import MAX_SIZE
 from allocators.protocol import Allocator, AllocError, MisuseError
 from allocators.testing.checked import Checked, Held
-from allocators.testing.errors import ConformanceError
+from allocators.testing.errors import ConformanceError, summary
 from allocators.testing.instrumented import Failures, Instrumented
 
 ALIGNMENTS: Final = (1, 2, 4, 8, 16, 32, 64, 128, 4096)
@@ -68,7 +68,7 @@ class Case:
     def check_returned(self, when: str) -> None:
         parent = self.parent
         if parent is not None and parent.live_blocks:
-            leaks = "; ".join(parent.leaks)
+            leaks = summary(parent.leaks)
             raise self.checked.fail(f"{when}, the parent still has {parent.live_blocks} live blocks: {leaks}")
 
 
@@ -181,10 +181,9 @@ def _what_was_given_up_is_zeroed_again(case: Case, _random: random.Random) -> No
     for size in (40, 3000, 9000):
         held = case.checked.allocate(size, 8)
         if held is not None:
-            case.checked.shrink(held, size // 3, 8)
-            case.checked.grow(held, size // 2, 8, zeroed=True)
-            case.checked.shrink(held, 1, 8)
-            case.checked.grow(held, size, 8, zeroed=True)
+            for smaller, larger in ((size // 3, size // 2), (1, size)):
+                if case.checked.shrink(held, smaller, 8):
+                    case.checked.grow(held, larger, 8, zeroed=True)
             case.checked.deallocate(held)
 
 
@@ -213,11 +212,10 @@ def _zero_size_is_legal(case: Case, random: random.Random) -> None:
         case.checked.deallocate(held)
     newest = case.pick(random)
     if newest is not None:
-        case.checked.shrink(newest, 0, 1)
-        case.checked.grow(newest, 64, 8)
+        case.checked.resize(newest, 0, 1)
+        case.checked.resize(newest, 64, 8)
     neighbour = case.checked.allocate(64, 8)
-    if neighbour is not None:
-        case.checked.shrink(neighbour, 0, 64)
+    if neighbour is not None and case.checked.shrink(neighbour, 0, 64):
         case.checked.grow(neighbour, 0, 8)
     for held in case.order(random):
         case.checked.deallocate(held)
@@ -314,6 +312,27 @@ def _scopes_end_what_they_began(case: Case, random: random.Random) -> None:
             checked.restore(len(checked.points) - 1)
 
 
+def _scopes_tell_old_blocks_from_new(case: Case, _random: random.Random) -> None:
+    """A block from before a checkpoint may be freed and resized in the scope, whatever has been made since."""
+    checked = case.checked
+    if not checked.can_scope or case.lifo:
+        return
+    for size in (0, 8, 100):
+        for resized in (None, 0, 8, 300):
+            older = [checked.allocate(size, 8) for _copy in range(3)]
+            checked.checkpoint()
+            newer = [checked.allocate(size, 8) for _copy in range(2)]
+            for held in (older[0], older[1], newer[0]):
+                if held is None:
+                    continue
+                if resized is not None and held is not older[0]:
+                    checked.resize(held, resized, 8)
+                else:
+                    checked.deallocate(held)
+            checked.restore(0)
+            checked.free_all()
+
+
 def _reset_ends_everything(case: Case, random: random.Random) -> None:
     """reset, where it works, ends all blocks, and leaves a usable allocator."""
     checked = case.checked
@@ -365,6 +384,8 @@ def _closing_returns_everything(case: Case, random: random.Random) -> None:
     parent = case.parent
     if parent is not None and not parent.closed and parent.live_blocks != len(checked.live):
         case.check_returned("after the allocator was closed with live blocks")
+    if parent is not None:
+        parent.close()
     checked.live.clear()
 
 
@@ -382,6 +403,7 @@ CONTRACT: Final = (
     _resizing_in_place_does_not_move,
     _owns_its_own,
     _scopes_end_what_they_began,
+    _scopes_tell_old_blocks_from_new,
     _reset_ends_everything,
     _random_walk,
     _closing_returns_everything,
@@ -405,7 +427,9 @@ def _walk_with_failure(make: Callable[..., Allocator], lifo: bool, fail_at: int 
             case = Case(make, lifo=lifo, failures=failures)
         except AllocError:
             if failures.leaks:
-                raise ConformanceError(f"making the allocator failed and left blocks: {failures.leaks}") from None
+                raise ConformanceError(
+                    f"making the allocator failed and left blocks: {summary(failures.leaks)}"
+                ) from None
             return failures.requests
         operations = case.checked.operations
         walk = random.Random("failures")

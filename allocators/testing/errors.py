@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 _SHOWN: Final = 60
+_LEAKS_SHOWN: Final = 8
 
 
 class ConformanceError(AssertionError):
@@ -25,6 +26,12 @@ class ConformanceError(AssertionError):
                 lines.append(f"  ... {hidden} earlier ones, see `operations` ...")
             lines.extend(f"  {operation}" for operation in self.operations[-_SHOWN:])
         super().__init__("\n".join(lines))
+
+
+def summary(leaks: Sequence[str]) -> str:
+    """The first few of a list of leaks, and how many more there are."""
+    more = f"; and {len(leaks) - _LEAKS_SHOWN} more" if len(leaks) > _LEAKS_SHOWN else ""
+    return "; ".join(leaks[:_LEAKS_SHOWN]) + more
 
 
 class SwallowedFailure(ConformanceError):

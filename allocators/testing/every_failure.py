@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TypeVar, overload
 
 from allocators.protocol import Allocator
-from allocators.testing.errors import LeakedBlocks, NondeterministicAllocations, SwallowedFailure
+from allocators.testing.errors import LeakedBlocks, NondeterministicAllocations, SwallowedFailure, summary
 from allocators.testing.instrumented import Failures
 
 T = TypeVar("T")
@@ -47,7 +47,7 @@ def check_every_failure(
     failures = Failures()
     function(_argument(make, failures))
     if failures.leaks:
-        raise LeakedBlocks(f"without any failure, blocks are left: {_joined(failures)}")
+        raise LeakedBlocks(f"without any failure, blocks are left: {summary(failures.leaks)}")
     count = failures.requests
     step = 1 if at_most is None or count <= at_most else count / at_most
     index = 0.0
@@ -82,8 +82,4 @@ def _run_with_failure(
     if not failures.refused:
         raise NondeterministicAllocations(f"the function ran out of memory before request {index} was refused")
     if failures.leaks:
-        raise LeakedBlocks(f"{where}, blocks are left: {_joined(failures)}")
-
-
-def _joined(failures: Failures) -> str:
-    return "; ".join(failures.leaks)
+        raise LeakedBlocks(f"{where}, blocks are left: {summary(failures.leaks)}")

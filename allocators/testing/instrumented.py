@@ -161,7 +161,7 @@ class Instrumented(BaseAllocator):
         size = layout.size
         if size == 0:
             # All blocks of size zero and one alignment share an address: whoever keys by address loses them.
-            region = Region(align if align > 16 else 16 + align, 0, memoryview(bytearray()))
+            region = Region(align if align >= 16 else 16 + align, 0, memoryview(bytearray()))
             self._live[region] = _Record(layout, memoryview(b""), 0, _caller())
             return Block(region.address, 0, region)
         size += self._over_size
@@ -192,7 +192,7 @@ class Instrumented(BaseAllocator):
             memory = record.memory
             behind = record.offset + size
             front = memory[record.offset - GUARD : record.offset]
-            if front != _GUARD_BYTES or memory[behind : behind + GUARD] != _GUARD_BYTES:
+            if bytes(front) != _GUARD_BYTES or bytes(memory[behind : behind + GUARD]) != _GUARD_BYTES:
                 raise ConformanceError(f"somebody wrote outside the parent's block of {size} bytes", self._history())
             if size < _LARGE:
                 _fill(memory[record.offset : behind])

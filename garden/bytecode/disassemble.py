@@ -150,12 +150,8 @@ class _Disassembler:
         first = constants[index + TABLE_FIRST]
         default = constants[index + TABLE_DEFAULT]
         name = OPS[opcode].name
-        if count:
-            lines.append(
-                f"  {index:04}:    {name} {count} slots from {self._constant(first)}, else {self._slot(opcode, default)}"
-            )
-        else:
-            lines.append(f"  {index:04}:    {name} without slots, else {self._slot(opcode, default)}")
+        slots = f"{count} slots from {self._constant(first)}" if count else "no slots"
+        lines.append(f"  {index:04}:    {name} {slots}, else {self._slot(opcode, default)}")
         for slot in range(count):
             value = constants[index + TABLE_SLOTS + slot]
             if value != default:

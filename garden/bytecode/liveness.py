@@ -1,9 +1,9 @@
 """Liveness: for every value its uses that are still to come, and the register it should best be in.
 
 One backward scan over a function makes a chain of use records a value, the use that is emitted first on top. A record
-is a word: the greatest rank (see `garden.bytecode.order`) of all later uses, and the number of the next record. The head
-of a value's chain has the same form. Records are numbered in the order in which the scan meets them, so a greater number
-is an earlier use, and emitting consumes them by counting down.
+is a word: the greatest rank (see `garden.bytecode.order`) of all later uses, and the number of the next record. The
+head of a value's chain has the same form. Records are numbered in the order in which the scan meets them, so a greater
+number is an earlier use, and emitting consumes them by counting down.
 
 A value is live in a block exactly if a use is left with at least the rank of the block: one comparison, no sets, and
 the branches that the block does not lead to do not count. (With control flow that is not nested it may be thought to be
@@ -56,13 +56,25 @@ NUMBER: Final = 0xFFFFFFFF
 RANK_SHIFT: Final = 32
 
 _FIRST_RECORDS: Final = 64
+_FIRST_ROWS: Final = 64
 
 
 @mypyc_attr(native_class=True)
 class Liveness(Generic[S]):
     """The uses in the function analysed last. `count` is the number of records that are not consumed yet."""
 
-    __slots__ = ("_ir", "_limit", "_order", "_register_arguments", "_rows", "calls", "count", "heads", "hints", "records")
+    __slots__ = (
+        "_ir",
+        "_limit",
+        "_order",
+        "_register_arguments",
+        "_rows",
+        "calls",
+        "count",
+        "heads",
+        "hints",
+        "records",
+    )
 
     def __init__(self, ir: Ir[Allocator], order: BlockOrder[S], scratch: S, register_arguments: int) -> None:
         self._ir: Final = ir
@@ -91,6 +103,7 @@ class Liveness(Generic[S]):
         heads = self.heads.data
         hints = self.hints.data
         rows = self._rows
+        items = rows.data
         blocks = self._order.blocks.data
         ranks = self._order.ranks.data
         self.count = 0
@@ -98,15 +111,17 @@ class Liveness(Generic[S]):
             block: int = blocks[place]
             rank: i64 = ranks[block]
             self.calls.append(0)
-            rows.clear()
             row: int = ir.block_first[block]
+            count = 0
             while row:
-                rows.append(row)
+                if count == len(rows):
+                    rows.fill(0, max(count, _FIRST_ROWS))
+                    items = rows.data
+                items[count] = row
+                count += 1
                 row = nexts[row]
-            items = rows.data
-            last = len(rows) - 1
-            self._scan_terminator(items[last], rank)
-            for index in range(last - 1, -1, -1):
+            self._scan_terminator(items[count - 1], rank)
+            for index in range(count - 2, -1, -1):
                 row = items[index]
                 op: i64 = ops[row]
                 if op <= CONST_STR:
@@ -178,7 +193,7 @@ class Liveness(Generic[S]):
             if op != JUMP:
                 self._scan_edge(ir.d[row], rank)
             self._scan_edge(ir.c[row], rank)
-            if op == BRANCH or op == BRANCH_CMP or op == BRANCH_CMP_IMM:
+            if op in (BRANCH, BRANCH_CMP, BRANCH_CMP_IMM):
                 if op == BRANCH_CMP:
                     self._use(ir.b[row], rank)
                 self._use(ir.a[row], rank)

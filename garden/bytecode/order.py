@@ -12,8 +12,8 @@ flow, x leads to y only if it does. That makes liveness a comparison of two numb
 Immediate dominators after Cooper, Harvey and Kennedy, *A Simple, Fast Dominance Algorithm*, in one round, since garden
 has no loops: what repeats is a call. Control flow with a cycle is refused.
 
-Layout: arrays by block of the whole program, each block written once. Costs: linear in blocks and edges, three visits
-of each edge.
+Layout: arrays by block of the whole program, each block written once. Costs: linear in blocks and edges; one visit of
+each edge, three where control flow joins.
 """
 
 from __future__ import annotations
@@ -95,31 +95,38 @@ class BlockOrder(Generic[S]):
         first: int = self._ir.function_first[function]
         self.blocks.clear()
         op: int = self._ir.op[self._ir.block_last[first]]
-        if op == RET or op == TAIL:
+        if op in (RET, TAIL):
             self.ranks.data[first] = 1
             self.blocks.append(first)
             return
-        self._search(first)
-        if self._dominate():
+        if self._search(first):
+            self._dominate()
             self._layout(first)
+            self._rank(first)
         else:
             # A tree: reverse postorder is preorder.
-            postorder = self._postorder.data
-            for index in range(len(self._postorder) - 1, -1, -1):
-                self.blocks.append(postorder[index])
-        self._rank(first)
+            self.blocks.extend(self._postorder.view[::-1])
 
-    def _search(self, first: int) -> None:
-        """Depth first, the last target first; lists the targets of each block and counts predecessors."""
+    def _search(self, first: int) -> bool:
+        """Depth first, the last target first; whether any block has several predecessors.
+
+        Lists the targets of each block and counts predecessors. For a tree the order of discovery is the ranks, and the
+        predecessor the dominator.
+        """
         pending = self._pending
         postorder = self._postorder
         count = self._count.data
         edges = self._edges.data
         state = self._state.data
         predecessors = self.predecessors.data
+        dominators = self.dominators.data
+        ranks = self.ranks.data
+        rank = 1
+        joins = False
         self._targets.clear()
         postorder.clear()
         pending.clear()
+        ranks[first] = rank
         self._enter(first)
         while len(pending):
             block: int = pending.data[len(pending) - 1]
@@ -134,9 +141,15 @@ class BlockOrder(Generic[S]):
             predecessors[target] += 1
             reached: int = state[target]
             if reached == _UNSEEN:
+                rank += 1
+                ranks[target] = rank
+                dominators[target] = block
                 self._enter(target)
             elif reached == _OPEN:
                 raise ValueError(f"control flow has a cycle through block {target}")
+            else:
+                joins = True
+        return joins
 
     def _enter(self, block: int) -> None:
         ir = self._ir
@@ -160,7 +173,7 @@ class BlockOrder(Generic[S]):
             count = 1
             targets.append(1)
             targets.append(pool[ir.c[terminator] + 1])
-        elif op == RET or op == TAIL:
+        elif op in (RET, TAIL):
             targets.append(0)
         else:
             count = 2
@@ -170,8 +183,8 @@ class BlockOrder(Generic[S]):
         self._count.data[block] = count
         self._pending.append(block)
 
-    def _dominate(self) -> bool:
-        """Find the immediate dominators; whether any block has several predecessors."""
+    def _dominate(self) -> None:
+        """Find the immediate dominators."""
         postorder = self._postorder.data
         last = len(self._postorder) - 1
         edges = self._edges.data
@@ -184,14 +197,12 @@ class BlockOrder(Generic[S]):
         links.clear()
         links.append(0)
         links.append(0)
-        joins = False
         for index in range(last, -1, -1):
             block: int = postorder[index]
             numbers[block] = last - index
             edge: int = heads[block]
             if edge:
                 # The deepest predecessor comes first, so that chains and joins of long matches take linear time.
-                joins = True
                 data = links.data
                 meeting: int = data[edge]
                 edge = data[edge + 1]
@@ -213,7 +224,6 @@ class BlockOrder(Generic[S]):
                     links.append(block)
                     links.append(heads[target])
                     heads[target] = len(links) - 2
-        return joins
 
     def _layout(self, first: int) -> None:
         """Put the preorder of the dominator tree into `blocks`."""

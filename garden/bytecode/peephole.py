@@ -128,38 +128,42 @@ def _remove(code: Code[Allocator], targeted: memoryview) -> int:
     count = len(code.words)
     removed = 0
     reachable = True
+    before: i64 = NOP
     for pc in range(count):
         word: i64 = words[pc]
         op = word & 0xFF
         if targeted[pc]:
             reachable = True
+            before = NOP
         if not reachable or op == NOP:
             words[pc] = NOP
             removed += 1
             continue
-        flags = _FLAGS[op]
-        if flags & _ENDS:
+        if op == MOV:
+            source = word >> 16 & 0xFF
+            target = word >> 8 & 0xFF
+            if source == target:
+                words[pc] = NOP
+                removed += 1
+                before = NOP
+                continue
+            if (
+                _FLAGS[before & 0xFF] & _MAKES
+                and before >> 8 & 0xFF == source
+                and _dies(words, targeted, pc + 1, count, source)
+            ):
+                words[pc - 1] = before & ~0xFF00 | target << 8
+                words[pc] = NOP
+                removed += 1
+                before = NOP
+                continue
+        elif _FLAGS[op] & _ENDS:
             reachable = False
             if op == JMP and word >> 32 == pc + 1:
                 words[pc] = NOP
                 removed += 1
                 reachable = True
-        elif op == MOV and (word >> 8 & 0xFF) == (word >> 16 & 0xFF):
-            words[pc] = NOP
-            removed += 1
-        elif flags & _MAKES and pc + 1 < count:
-            following: i64 = words[pc + 1]
-            register = word >> 8 & 0xFF
-            if (
-                following & 0xFF == MOV
-                and following >> 16 & 0xFF == register
-                and following >> 8 & 0xFF != register
-                and not targeted[pc + 1]
-                and _dies(words, targeted, pc + 2, count, register)
-            ):
-                words[pc] = NOP
-                words[pc + 1] = word & ~0xFF00 | following & 0xFF00
-                removed += 1
+        before = word
     return removed
 
 

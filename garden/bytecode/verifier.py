@@ -50,7 +50,7 @@ from garden.bytecode.ops import (
     imm_of,
     op_of,
 )
-from garden.bytecode.regalloc import register_arguments
+from garden.bytecode.places import register_arguments
 
 #: No more is said of code that is that wrong.
 MAX_MESSAGES: Final = 100
@@ -219,7 +219,9 @@ class _Verifier:
 
     def _check_table(self, pc: int, table: int, is_switch: bool) -> None:
         constants = self._code.constants
-        size = TABLE_SLOTS + constants.data[table + TABLE_COUNT] if table + TABLE_COUNT < len(constants) else TABLE_SLOTS
+        size = (
+            TABLE_SLOTS + constants.data[table + TABLE_COUNT] if table + TABLE_COUNT < len(constants) else TABLE_SLOTS
+        )
         if table + size > len(constants):
             self._complain(pc, f"the table at {table} is not inside the constant area")
         elif is_switch:

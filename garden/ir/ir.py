@@ -125,6 +125,10 @@ OFFSET: Final = 4  # bytes
 SIZE: Final = 5  # bytes
 COMPARISON: Final = 6  # one of the opcodes ILT ILE IEQ INE DLT DLE SEQ SNE
 
+#: What imm may be where it is an Int or an offset: the bytecode has 32 bits for it.
+MIN_IMM: Final = -(1 << 31)
+MAX_IMM: Final = (1 << 31) - 1
+
 #: How far removing an instruction whose result is unused changes what the program does.
 PURE: Final = 0  # not at all
 READS: Final = 1  # not at all, but it may not move across a store
@@ -174,7 +178,7 @@ OPS: Final[dict[int, Op]] = {
     SNE: Op("SNe", VALUE, VALUE, 0, 0, NO_IMM, PURE),
     INEG: Op("INeg", VALUE, 0, 0, 0, NO_IMM, PURE),
     DNEG: Op("DNeg", VALUE, 0, 0, 0, NO_IMM, PURE),
-    # Immediates are on the right: value op imm. They fit 32 bits.
+    # Immediates are on the right: value op imm.
     IADD_IMM: Op("IAdd", VALUE, 0, 0, 0, IMM, PURE),
     ISUB_IMM: Op("ISub", VALUE, 0, 0, 0, IMM, PURE),
     IMUL_IMM: Op("IMul", VALUE, 0, 0, 0, IMM, PURE),

@@ -3,7 +3,7 @@
 1. Every block with a function stands once in the layout of that function, and no edge leads to any other block.
 2. A block ends with its only terminator. Every instruction stands in one block, every parameter in one list.
 3. The first block of a function has the function's parameters, and no edge leads to it.
-4. Columns that an opcode does not use are 0. Immediates fit 32 bits.
+4. Columns that an opcode does not use are 0. Immediates, offsets and sizes fit 32 bits.
 5. Every list lies inside `pool` and has one owner, so a pass may change it in place.
 6. An edge has an argument of the right type for each parameter of its target.
 7. Every operand is a value of the right type, and its definition dominates its use. In a block that cannot be reached
@@ -66,6 +66,8 @@ from garden.ir.ir import (
     JUMP,
     LOAD,
     LOOKUP,
+    MAX_IMM,
+    MIN_IMM,
     NO_IMM,
     NOP,
     OFFSET,
@@ -86,9 +88,6 @@ from garden.ir.ir import (
 )
 from garden.ir.operands import A_VALUE, B_VALUE, B_VALUES, OPERANDS, edge_at, edge_count
 from garden.types.types import BOOL, DOUBLE, INT, STR, VOID, WORD_SIZE
-
-MAX_IMM: Final = (1 << 31) - 1
-MIN_IMM: Final = -(1 << 31)
 
 #: No more is said of an IR that is that wrong.
 MAX_MESSAGES: Final = 100
@@ -501,7 +500,7 @@ class _Verifier:
             or (kind == IMM and not MIN_IMM <= imm <= MAX_IMM)
             or (kind == BITS and ir.type[inst] == BOOL and imm not in (0, 1))
             or (kind == SYMBOL and not 0 <= imm < len(ir.checked.ast.symbols))
-            or (kind in (OFFSET, SIZE) and (imm < 0 or imm % WORD_SIZE))
+            or (kind in (OFFSET, SIZE) and (not 0 <= imm <= MAX_IMM or imm % WORD_SIZE))
         ):
             self._complain(inst, f"imm cannot be {imm}")
 

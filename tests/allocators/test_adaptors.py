@@ -1,4 +1,4 @@
-"""What every adaptor promises, whatever else it does."""
+"""What every adaptor promises beside the contract of allocators, whatever else it does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from allocator_factories import EXAMPLES, THOROUGH, each
+from allocator_factories import each
 
 from allocators import (
     AllocError,
@@ -16,7 +16,6 @@ from allocators import (
     BinningAllocator,
     Block,
     BumpAlloc,
-    CallbackAllocator,
     CallSiteAllocator,
     DebugAllocator,
     FailingAllocator,
@@ -33,7 +32,7 @@ from allocators import (
     TracemallocAllocator,
     TracingAllocator,
 )
-from allocators.testing import Failures, Instrumented, check_allocator, run_machine
+from allocators.testing import Failures, Instrumented
 
 #: Those that have one parent and hand out its blocks.
 ADAPTORS: dict[str, Callable[[Any], Any]] = {
@@ -63,32 +62,6 @@ COMPOUND: dict[str, Callable[[Any], Any]] = {
         Arena(parent), bins={100: BumpAlloc(PageAlloc()), 2000: Arena(PageAlloc())}
     ),
 }
-
-
-@each(ADAPTORS | COMPOUND)
-def test_it_keeps_the_contract(make: Callable[[Any], Any]) -> None:
-    check_allocator(make)
-
-
-def test_an_allocator_made_from_callbacks_keeps_the_contract() -> None:
-    check_allocator(lambda: CallbackAllocator(lambda layout: bytearray(layout.size), lambda memory, layout: None))
-
-
-@each(ADAPTORS | COMPOUND)
-def test_no_sequence_of_calls_breaks_the_contract(make: Callable[[Any], Any]) -> None:
-    run_machine(make, examples=EXAMPLES // 2, steps=30)
-
-
-@each({name: make for name, make in ADAPTORS.items() if name != "locked"})
-def test_no_sequence_of_calls_with_scopes_breaks_the_contract(make: Callable[[Any], Any]) -> None:
-    run_machine(lambda parent: make(Arena(parent)), examples=EXAMPLES // 2, steps=30)
-
-
-@pytest.mark.skipif(not THOROUGH, reason="takes minutes")
-@each(ADAPTORS | COMPOUND)
-def test_any_two_of_them_together_keep_the_contract(make: Callable[[Any], Any]) -> None:
-    for other in (ADAPTORS | COMPOUND).values():
-        check_allocator(lambda parent, other=other: make(other(parent)))
 
 
 @each(ADAPTORS)

@@ -13,8 +13,8 @@ from allocators import (
     CorruptionError,
     DebugAllocator,
     DoubleFreeError,
-    LeakError,
     Layout,
+    LeakError,
     LimitAllocator,
     MetricAllocator,
     MisuseError,
@@ -344,9 +344,14 @@ def test_only_the_others_leak_after_a_whole_group_in_the_middle_was_freed() -> N
 
 def test_an_exception_that_leaves_the_block_is_not_hidden_by_the_leaks_it_causes() -> None:
     parent = PageAlloc()
-    with pytest.raises(KeyError) as caught, DebugAllocator(parent) as debug:
-        debug.allocate(Layout(100, 8))
-        raise KeyError("mine")
+
+    def fail() -> None:
+        with DebugAllocator(parent) as debug:
+            debug.allocate(Layout(100, 8))
+            raise KeyError("mine")
+
+    with pytest.raises(KeyError) as caught:
+        fail()
     assert "1 block was never freed, 100 bytes in all" in caught.value.__notes__[0]
     assert parent.live_blocks == 0
     with pytest.raises(LeakError), DebugAllocator(parent) as debug:
@@ -405,10 +410,7 @@ def test_stray_bytes_are_found_at_the_end_of_a_scope_and_by_a_reset(end: str) ->
     block = debug.allocate(Layout(24, 8))
     write(block.address + 24, 1)
     with pytest.raises(CorruptionError, match="1 past the end of block 0"):
-        if end == "scope":
-            debug.restore(point)
-        else:
-            debug.reset()
+        debug.restore(point) if end == "scope" else debug.reset()
     assert arena.used_bytes == 0
     assert debug.live_blocks == 0
     debug.check()
@@ -479,6 +481,10 @@ def test_a_parent_of_anyones_making_gets_back_what_it_gave() -> None:
 
 
 def test_negative_options_are_refused() -> None:
-    for options in ({"depth": -1}, {"canary": -1}, {"quarantine": -1}):
+    for make in (
+        lambda: DebugAllocator(PageAlloc(), depth=-1),
+        lambda: DebugAllocator(PageAlloc(), canary=-1),
+        lambda: DebugAllocator(PageAlloc(), quarantine=-1),
+    ):
         with pytest.raises(MisuseError):
-            DebugAllocator(PageAlloc(), **options)
+            make()

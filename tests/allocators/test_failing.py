@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,28 +12,25 @@ LARGE = Layout(32, 8)
 
 
 def outcomes(allocator: FailingAllocator[Any], steps: str) -> str:
-    """Do steps (a, z: allocate; g, G, s: grow or shrink; f: free the oldest) and tell which failed, by an exclamation
-    mark."""
+    """Do steps and tell which failed, by an exclamation mark.
+
+    a and z allocate, g, G and s grow or shrink the newest block, f frees the oldest.
+    """
     blocks: list[Block] = []
     told = ""
     for step in steps:
-        uses: dict[str, Callable[[], Block]] = {
-            "a": lambda: allocator.allocate(SMALL),
-            "z": lambda: allocator.allocate_zeroed(SMALL),
-            "g": lambda: allocator.grow(blocks.pop(), SMALL, SMALL),
-            "G": lambda: allocator.grow_zeroed(blocks.pop(), SMALL, SMALL),
-            "s": lambda: allocator.shrink(blocks.pop(), SMALL, SMALL),
-        }
-        if step == "f":
-            allocator.deallocate(blocks.pop(0), SMALL)
-            told += "f"
-            continue
-        before = list(blocks)
         try:
-            blocks.append(uses[step]())
+            if step == "a":
+                blocks.append(allocator.allocate(SMALL))
+            elif step == "z":
+                blocks.append(allocator.allocate_zeroed(SMALL))
+            elif step == "f":
+                allocator.deallocate(blocks.pop(0), SMALL)
+            else:
+                resize = {"g": allocator.grow, "G": allocator.grow_zeroed, "s": allocator.shrink}[step]
+                blocks[-1] = resize(blocks[-1], SMALL, SMALL)
             told += step
         except AllocError:
-            blocks = before
             told += "!"
     return told
 

@@ -94,23 +94,24 @@ def test_a_shrink_that_the_first_refuses_moves_too() -> None:
     assert first.live_blocks == 0
 
 
-def test_blocks_of_no_bytes_belong_to_neither() -> None:
+def test_blocks_of_no_bytes_belong_to_the_second() -> None:
     first = MetricAllocator(StackAlloc(bytearray(64)))
     second = MetricAllocator(PageAlloc())
     fallback = FallbackAllocator(first, second)
     block = fallback.allocate(Layout(0, 64))
     assert block.address % 64 == 0
     zeroed = fallback.allocate_zeroed(Layout(0, 1))
-    assert (first.live_blocks, second.live_blocks) == (0, 0)
+    assert (first.live_blocks, second.live_blocks) == (0, 2)
     grown = fallback.grow(block, Layout(0, 64), Layout(8, 8))
     assert block.released
-    assert first.live_blocks == 1
+    assert (first.live_blocks, second.live_blocks) == (1, 1)
     empty = fallback.shrink(grown, Layout(8, 8), Layout(0, 8))
-    assert first.live_blocks == 0
-    for each in (empty, zeroed):
-        fallback.deallocate(each, Layout(0, 1))
+    assert (first.live_blocks, second.live_blocks) == (0, 2)
+    for each, layout in ((empty, Layout(0, 8)), (zeroed, Layout(0, 1))):
+        fallback.deallocate(each, layout)
         with pytest.raises(MisuseError):
-            fallback.deallocate(each, Layout(0, 1))
+            fallback.deallocate(each, layout)
+    assert second.live_blocks == 0
 
 
 def test_a_block_right_behind_the_firsts_memory_is_the_seconds() -> None:

@@ -211,7 +211,9 @@ class Generator:
             values.append(self.emit(block, random.choice(_UNARY), self.value(block, values)))
         elif choice < 0.74:
             divisor = random.choice((2, 3, -7))
-            values.append(self.emit(block, random.choice((op.IDIV_IMM, op.IMOD_IMM)), self.value(block, values), imm=divisor))
+            values.append(
+                self.emit(block, random.choice((op.IDIV_IMM, op.IMOD_IMM)), self.value(block, values), imm=divisor)
+            )
         elif choice < 0.78:
             scale = random.choice((1, 1, 70001))
             cases = [17]

@@ -26,6 +26,8 @@ _INTS = ("0", "1", "2", "7", "-1", "10", "-3", "255", "32768", "-32769", "214748
          "9223372036854775807", "-9223372036854775808")  # fmt: skip
 _DOUBLES = ("0.0", "1.0", "0.5", "-2.5", "3.", "-0.0", "0.1", "1000000007.0", "123456789012345678901234567890.0")
 _STRINGS = ("", "a", "b", "garden", "# no: comment", "äö", "two words", "line\nend")
+#: What matches compare Ints with. Recursive functions count down through the first ones.
+_KEYS = ("0", "1", "2", "3", "4", "7", "-1", "10", "255", "32768", "4294967296")
 _FIELDS = ("x", "y", "name", "in_")
 _COMPARISONS = ("==", "<", ">", "!=", "<=", ">=")
 _HEAD = 'import ("io" "str" "math" "arr" "opt" "testing")\n'
@@ -154,7 +156,7 @@ class _Body:
             before, behind = self._pick((("let last = ", ""), ("io.println(", ")")))
             self.lines.append(f"{before}{self._atom('Int')}{behind}")
         else:
-            self.lines.append(self.whole(result, 2))
+            self.lines.append(self.whole(result, self._choose(3)))
 
     def _item(self) -> None:
         kind = self._choose(12)
@@ -163,7 +165,9 @@ class _Body:
         elif kind < 8:
             self.lines.append(f"io.println({self.expression(self._pick(SCALARS), 2)})")
         elif kind == 8:
-            self.lines.append(self.whole(self._pick(self.program.types), 2))
+            # A call whose result nobody wants, if there is one.
+            type = self._pick([*self.program.types, "Void"])
+            self.lines.append(self._call(type, 2) or ("" if type == "Void" else self.whole(type, 2)))
         elif kind == 9:
             self._let(self._pick(self.program.types), 0, self._match)
         elif kind == 10:
@@ -390,8 +394,8 @@ class _Body:
         if self._choose(2):
             # On one subject: a chain that may become a switch.
             subject_type = self._pick(("Int", "Str"))
-            subject = self._atom(subject_type)
-            keys = _INTS[:8] if subject_type == "Int" else [f'"{text}"' for text in _STRINGS]
+            subject = "p0" if subject_type == "Int" and self.group else self._atom(subject_type)
+            keys = _KEYS if subject_type == "Int" else [f'"{text}"' for text in _STRINGS]
             shared = self._choose(3) == 2
             for _ in range(self._choose(7)):
                 body = f"{{ {self._constant(type)} }}" if shared and type in SCALARS else self._arm(type)

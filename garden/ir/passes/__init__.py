@@ -36,7 +36,8 @@ Pass = Callable[[Ir[Allocator], Allocator], int]
 #: Name and function of each pass, in pipeline order. What a pass needs of those before it: the arguments of inlined
 #: calls are constants for `const_fold`; returns are found before empty blocks go, and conditions lead on before blocks
 #: merge; blocks merge before what looks at one block at a time; constants become immediates before comparisons become
-#: branches, and those switches; what is looked for in the whole function comes when that has become small.
+#: branches, and those switches; what is looked for in the whole function comes when that has become small. A second
+#: round would remove 0.2 % of the instructions of the test programs, so there is none.
 PASSES: Final[tuple[tuple[str, Pass], ...]] = (
     ("inline", inline),
     ("const_fold", const_fold),

@@ -9,10 +9,7 @@ Any number of uses fold; the address goes when none is left.
 from __future__ import annotations
 
 from allocators import Allocator
-from garden.ir.ir import ADDROF, LOAD, STORE, Ir
-
-#: The bytecode has 32 bits for an offset.
-_MAX_OFFSET = (1 << 31) - 1
+from garden.ir.ir import ADDROF, LOAD, MAX_IMM, STORE, Ir
 
 
 def addrof_fold(ir: Ir[Allocator], scratch: Allocator) -> int:
@@ -31,7 +28,7 @@ def addrof_fold(ir: Ir[Allocator], scratch: Allocator) -> int:
                     address: int = base[inst]
                     if op[address] == ADDROF:
                         offset: int = ir.imm[inst] + ir.imm[address]
-                        if offset <= _MAX_OFFSET:
+                        if offset <= MAX_IMM:
                             base[inst] = ir.a[address]
                             ir.imm[inst] = offset
                             count += 1

@@ -9,8 +9,6 @@ turned round. There is no `<=` with an immediate: `x <= 7` is `x < 8`.
 
 from __future__ import annotations
 
-from typing import Final
-
 from allocators import Allocator
 from garden.ir.blocks import make_noop, unlink_noops
 from garden.ir.ir import (
@@ -28,13 +26,12 @@ from garden.ir.ir import (
     INE,
     INE_IMM,
     ISUB,
+    MAX_IMM,
+    MIN_IMM,
     Ir,
 )
 from garden.ir.operands import count_uses
 from garden.types.types import INT
-
-_MIN_IMM: Final = -(1 << 31)
-_MAX_IMM: Final = (1 << 31) - 1
 
 
 def imm_fold(ir: Ir[Allocator], scratch: Allocator) -> int:
@@ -82,7 +79,7 @@ def _on_left(op: int) -> int:
 
 def _fold(ir: Ir[Allocator], inst: int, op: int, value: int, constant: int, adjust: int) -> int:
     imm: int = ir.imm[constant] + adjust
-    if op == 0 or not _MIN_IMM <= imm <= _MAX_IMM:
+    if op == 0 or not MIN_IMM <= imm <= MAX_IMM:
         return 0
     ir.op[inst] = op
     ir.a[inst] = value

@@ -9,9 +9,9 @@
     b3:
         ret %v1
 
-A block may also go on by a branch on one of its parameters. An edge that gives it a constant goes where that leads, and
-a jump becomes the branch itself. So a match of Bools, which is how garden spells `and` and `or`, is no Bool at all where
-it decides another match:
+A block may also go on by a branch on one of its parameters. An edge that gives it a constant goes where that leads,
+and a jump becomes the branch itself. So a match of Bools, which is how garden spells `and` and `or`, is no Bool at all
+where it decides another match:
 
     b1:                          b1:
         %v1:Bool = true              jmp b4

@@ -94,8 +94,9 @@ class _Inliner:
         return count
 
     def _extend(self, by_row: Vec[Allocator], length: int) -> None:
+        """Have an item for each row; for some that are yet to come too, since this is asked for every row."""
         if len(by_row) < length:
-            by_row.fill(0, length - len(by_row))
+            by_row.fill(0, 2 * length - len(by_row))
 
     def _push_callees(self, function: int) -> None:
         ir = self.ir

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from allocators import Allocator
@@ -11,20 +12,20 @@ from garden.ir.ir import Ir
 from garden.semantics import ddiv, double_of, double_to_int, idiv, imod, word_of, wrap
 from garden.types.types import STR, VOID
 
-_INT = {
+_INT: dict[int, Callable[[Any, Any], Any]] = {
     code.IADD: lambda x, y: wrap(x + y),
     code.ISUB: lambda x, y: wrap(x - y),
     code.IMUL: lambda x, y: wrap(x * y),
     code.IDIV: idiv,
     code.IMOD: imod,
 }
-_DOUBLE = {
+_DOUBLE: dict[int, Callable[[Any, Any], Any]] = {
     code.DADD: lambda x, y: x + y,
     code.DSUB: lambda x, y: x - y,
     code.DMUL: lambda x, y: x * y,
     code.DDIV: ddiv,
 }
-_COMPARE = {
+_COMPARE: dict[int, Callable[[Any, Any], Any]] = {
     code.ILT: lambda x, y: x < y,
     code.ILE: lambda x, y: x <= y,
     code.IEQ: lambda x, y: x == y,
@@ -45,7 +46,7 @@ _IMMEDIATE = {
     code.IDIV_IMM: code.IDIV,
     code.IMOD_IMM: code.IMOD,
 }
-_UNARY = {
+_UNARY: dict[int, Callable[[int], int]] = {
     code.INEG: lambda x: wrap(-x),
     code.DNEG: lambda x: word_of(-double_of(x)),
     code.INT_TO_DOUBLE: lambda x: word_of(float(x)),
@@ -91,7 +92,8 @@ class Evaluator:
             while True:
                 follow = self._block(block, frame)
                 if follow[0] == "return":
-                    return follow[1]
+                    result: int = follow[1]
+                    return result
                 if follow[0] == "tail":
                     break
                 edge = list(ir.list_at(follow[1]))
@@ -153,9 +155,9 @@ class Evaluator:
         if op in (code.UNDEFINED, code.NOP):
             return 0
         if op in _INT:
-            return _INT[op](frame[a], frame[b])
+            return int(_INT[op](frame[a], frame[b]))
         if op in _IMMEDIATE:
-            return _INT[_IMMEDIATE[op]](frame[a], imm)
+            return int(_INT[_IMMEDIATE[op]](frame[a], imm))
         if op in _DOUBLE:
             return word_of(_DOUBLE[op](double_of(frame[a]), double_of(frame[b])))
         if op in _COMPARE:

@@ -451,6 +451,7 @@ def test_a_bool_that_is_used_elsewhere_stays(rewrite: Rewriter) -> None:
                 %v2:Bool = true
                 jmp b3(%v2)
             b2:
+                Sys host.log(%v0)
                 jmp b3(%v1)
             b3(%v3:Bool):
                 br %v3, b4, b5

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pytest
 from rewriter import PACKAGES, Rewriter, lines, with_entry
@@ -14,9 +14,6 @@ from garden.ir.ir import Ir
 from garden.ir.parser import close_parsed, parse_ir
 from garden.ir.passes import PASSES, optimize
 from garden.ir.printer import print_ir
-
-if TYPE_CHECKING:
-    from conftest import FailingAllocator
 
 STEP = """
     fn f1(%v0) -> Bool {
@@ -86,10 +83,10 @@ def test_passes_build_on_each_other(rewrite: Rewriter) -> None:
 def test_arms_of_constants_become_a_lookup(rewrite: Rewriter) -> None:
     links = []
     for key in range(1, 6):
-        arm, after = 2 * key - 1, 2 * key
+        arm, other = 2 * key - 1, 2 * key
         links += [f"%v{4 * key}:Int = {key}", f"%v{4 * key + 1}:Bool = IEq %v0, %v{4 * key}"]
-        links += [f"br %v{4 * key + 1}, b{arm}, b{after}", f"b{arm}:", f"%v{4 * key + 2}:Str = `{key}`"]
-        links += [f"jmp b99(%v{4 * key + 2})", f"b{after}:"]
+        links += [f"br %v{4 * key + 1}, b{arm}, b{other}", f"b{arm}:", f"%v{4 * key + 2}:Str = `{key}`"]
+        links += [f"jmp b99(%v{4 * key + 2})", f"b{other}:"]
     text = "\n".join(
         [
             "fn f1(%v0) -> Str {",
@@ -229,6 +226,29 @@ def everything() -> str:
     return with_entry("\n".join(functions))
 
 
+def test_what_the_passes_allocate_grows_in_proportion_to_the_program() -> None:
+    totals = []
+    for count in (100, 200, 400):
+        functions = []
+        for number in range(count // 10):
+            links = [
+                f"br_imm IEq %v0, {key * key}, b{2 * key + 1}, b{2 * key + 2}\nb{2 * key + 2}:" for key in range(10)
+            ]
+            arms = [f"b{2 * key + 1}:\n%v{key + 2}:Int = Call f1(%v0)\njmp b60(%v{key + 2})" for key in range(10)]
+            head = f"fn f{number + 2}(%v0) -> Int {{\nb0(%v0:Int):"
+            functions.append("\n".join([head, *links, "jmp b60(%v0)", *arms, "b60(%v1:Int):", "ret %v1", "}"]))
+        square = "fn f1(%v0) -> Int {\nb0(%v0:Int):\n%v1:Int = IMul %v0, %v0\nret %v1\n}"
+        memory = MetricAllocator(Arena(PageAlloc()))
+        ir = parse_ir(with_entry("\n".join([square, *functions])), memory, PACKAGES)
+        before = memory.counters.total_bytes
+        scratch = MetricAllocator(Arena(PageAlloc()))
+        optimize(ir, scratch)
+        totals.append(memory.counters.total_bytes - before + scratch.counters.total_bytes)
+        close_parsed(ir)
+    # Containers double, so single steps are uneven.
+    assert totals[2] < 5 * totals[0]
+
+
 def test_every_pass_has_something_to_do() -> None:
     memory = MetricAllocator(Arena(PageAlloc()))
     ir = parse_ir(everything(), memory, PACKAGES)
@@ -237,7 +257,7 @@ def test_every_pass_has_something_to_do() -> None:
 
 
 def test_whichever_allocation_of_scratch_fails_nothing_is_left_behind(
-    failing: Callable[[int], FailingAllocator],
+    failing: Callable[[int], Any],
 ) -> None:
     text = everything()
     memory = MetricAllocator(Arena(PageAlloc()))
@@ -258,7 +278,7 @@ def test_whichever_allocation_of_scratch_fails_nothing_is_left_behind(
 
 
 def test_whichever_allocation_of_the_ir_fails_it_can_still_be_closed(
-    failing: Callable[[int], FailingAllocator],
+    failing: Callable[[int], Any],
 ) -> None:
     # Inlining more than doubles the instructions.
     adds = "\n".join([f"%v{index + 1}:Int = IAdd %v{index}, 1" for index in range(18)])

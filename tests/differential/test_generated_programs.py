@@ -1,0 +1,77 @@
+"""Generated programs do on every engine and at every level, and with few registers, what the evaluator says.
+
+With GARDEN_LONG=1 in the environment these are 20,000 programs, other ones each time.
+"""
+
+from __future__ import annotations
+
+import os
+
+from annotations import LEVELS
+from engines import ENGINES
+from evaluator import Evaluator, OutOfSteps, Trapped
+from generator import generate
+from hypothesis import HealthCheck, assume, event, given, note, settings
+from hypothesis import strategies as st
+from program import Program
+
+from allocators import Arena, PageAlloc
+from garden.bytecode.ops import REGISTERS
+from garden.bytecode.regalloc import FEWEST_REGISTERS
+from garden.diagnostics import Diagnostic
+from garden.syntax.parser import Parser
+
+LONG = os.environ.get("GARDEN_LONG") == "1"
+MAX_STEPS = 20_000
+
+
+@st.composite
+def programs(draw: st.DrawFn) -> str:
+    """The text of a well-typed program that ends."""
+    return generate(lambda count: draw(st.integers(0, count - 1)))
+
+
+def evaluate(program: Program) -> tuple[str, str]:
+    """What a program writes, and its trap with line and column if it has one, as the evaluator sees it."""
+    diagnostics: list[Diagnostic] = []
+    with Arena(PageAlloc()) as memory:
+        ast = Parser(memory, memory, diagnostics).parse(program.source)
+        try:
+            assert not diagnostics, diagnostics[0].render(program.source)
+            evaluator = Evaluator(ast, MAX_STEPS)
+            try:
+                evaluator.run()
+            except Trapped as trap:
+                return evaluator.output, described(program, trap.code, trap.offset)
+            return evaluator.output, ""
+        finally:
+            ast.close()
+
+
+def described(program: Program, code: str, offset: int) -> str:
+    line, column = program.source.position(offset)
+    return f"{code} at {line}:{column}"
+
+
+@given(programs(), st.integers(FEWEST_REGISTERS, 12))
+@settings(
+    max_examples=20_000 if LONG else 60,
+    deadline=None,
+    derandomize=not LONG,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
+)
+def test_a_generated_program_means_the_same_everywhere(text: str, registers: int) -> None:
+    note(text)
+    program = Program("generated", text)
+    try:
+        expected = evaluate(program)
+    except OutOfSteps:
+        assume(False)
+    event(f"ends with {expected[1][:5] or 'its last item'}")
+    for engine in ENGINES:
+        for level, available in [*[(level, REGISTERS) for level in LEVELS], (1, registers)]:
+            diagnostics, outcome = program.run(engine, level, registers=available)
+            assert outcome is not None, diagnostics[0].render(program.source)
+            trap = outcome.trap
+            got = outcome.output, "" if trap is None else described(program, trap.code, trap.offset)
+            assert got == expected, f"{engine} at -O{level} with {available} registers"
