@@ -51,7 +51,7 @@ class Replay:
         self.skipped = 0
         #: Requests that had been refused when the trace was recorded.
         self.refused_in_trace = 0
-        #: Most bytes of chunks that were in use, padding and dead blocks included; None where the allocator cannot tell.
+        #: Most bytes of chunks in use at once, padding and dead blocks included; None where the allocator cannot tell.
         self.most_used: int | None = None if self._used_bytes is None else 0
         self.seconds = 0.0
 

@@ -18,6 +18,8 @@ PROGRAMS: dict[str, Program] = {
 }
 TEXTS = {name: program.source.text.decode(errors="replace") for name, program in PROGRAMS.items()}
 
+_LONG_STRING = re.compile(r'^[^"\n]*("[^"\n]*"[^"\n]*)*"[^"\n]*\n[^"]*"', re.MULTILINE)
+
 #: Nothing in a program causes it; see `tests/vm/test_machine.py`.
 INTERRUPTED = "T0007"
 
@@ -47,6 +49,15 @@ def test_a_program_is_called_by_a_sentence_and_claims_something(name: str) -> No
     claims = PROGRAMS[name].claims
     claimed = claims.output or claims.value or claims.errors or claims.trap or claims.mode == "check"
     assert claimed or "testing.assert" in TEXTS[name]
+
+
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name.startswith("lexical/")])
+def test_line_ends_of_windows_make_no_difference(name: str) -> None:
+    # Those inside a string are part of it.
+    if _LONG_STRING.search(TEXTS[name]):
+        pytest.skip("has a string of several lines")
+    text = PROGRAMS[name].source.text.decode(errors="surrogateescape")
+    Program(name, text.replace("\n", "\r\n")).check("reference", 1)
 
 
 def test_every_snapshot_belongs_to_a_program() -> None:

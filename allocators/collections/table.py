@@ -175,7 +175,7 @@ class Table(Generic[A]):
         if row < 0:
             row = max(row + length, 0)
         row = min(row, length)
-        for column in self.columns:
+        for column in self._any_columns():
             item = column[length]
             column[row + 1 : length + 1] = column[row:length]
             column[row] = item
@@ -201,7 +201,7 @@ class Table(Generic[A]):
     def __getitem__(self, row: int) -> tuple[Any, ...]:
         """All items of one row."""
         row = self._check_row(row)
-        return tuple([column[row] for column in self.columns])
+        return tuple([column[row] for column in self._any_columns()])
 
     def __setitem__(self, row: int, items: Sequence[int | float]) -> None:
         """Overwrite one row. Raises ValueError where the items do not fit; the row is as it was then."""
@@ -213,7 +213,7 @@ class Table(Generic[A]):
             for column, item in zip(self.columns, items, strict=True):
                 column[row] = item  # type: ignore[assignment]
         except (TypeError, ValueError):
-            for column, item in zip(self.columns, before, strict=True):
+            for column, item in zip(self._any_columns(), before, strict=True):
                 column[row] = item
             raise
 
@@ -224,6 +224,11 @@ class Table(Generic[A]):
         for column in self.columns:
             column[row : length - 1] = column[row + 1 : length]
         self._length = length - 1
+
+    def _any_columns(self) -> list[memoryview[Any]]:
+        # The compiler takes the items of a plain memoryview for ints, and ours may be floats.
+        columns: list[Any] = self.columns
+        return columns
 
     def _check_row(self, row: int) -> int:
         length: int = self._length

@@ -98,10 +98,12 @@ class Vec(Generic[A]):
             length = self._length - 1
             if length < 0:
                 raise IndexError("pop from an empty Vec")
-            item = self.data[length]
+            # The compiler takes the items of a plain memoryview for ints, and ours may be floats.
+            data: memoryview[Any] = self.data
+            item = data[length]
             self._length = length
             return item
-        item = self.data[self._check_index(index)]
+        item = self[index]
         del self[index]
         return item
 
@@ -155,7 +157,8 @@ class Vec(Generic[A]):
         """One item, or a view of several without a copy."""
         if isinstance(index, slice):
             return self.view[index]
-        return self.data[self._check_index(index)]
+        data: memoryview[Any] = self.data
+        return data[self._check_index(index)]
 
     @overload
     def __setitem__(self, index: int, item: int | float) -> None: ...
@@ -286,7 +289,8 @@ class _Items:
         if index >= self._vec._length:
             raise StopIteration
         self._next = index + 1
-        return self._vec.data[index]
+        data: memoryview[Any] = self._vec.data
+        return data[index]
 
 
 def as_items(items: ReadableBuffer | Iterable[float], format: str) -> memoryview:

@@ -21,6 +21,8 @@ from allocators.testing.errors import ConformanceError, summary
 from allocators.testing.instrumented import Failures, Instrumented
 
 ALIGNMENTS: Final = (1, 2, 4, 8, 16, 32, 64, 128, 4096)
+#: Live blocks whose contents are compared after each call, in turn; each is compared once more before it ends.
+_SAMPLE: Final = 8
 _SIZES: Final = (0, 1, 2, 3, 7, 8, 9, 16, 31, 64, 100, 255, 256, 1000, 4095, 4096, 5000)
 
 
@@ -39,7 +41,7 @@ class Case:
             allocator = make()
         if not isinstance(allocator, Allocator):
             raise ConformanceError(f"{allocator!r} does not have the six methods of an allocator")
-        self.checked: Final = Checked(allocator)
+        self.checked: Final = Checked(allocator, sample=_SAMPLE)
         #: Only the newest block may be resized or freed.
         self.lifo: Final = lifo
 

@@ -1,7 +1,9 @@
 """ParallelMoves: moves between registers that happen all at once, as a sequence of single ones.
 
-A move is emitted as soon as nobody reads its target any more. What remains is cycles, each of which goes through the
-scratch register. So every move costs one instruction, and every cycle one more.
+After Boissinot, Darte, Rastello, Dupont de Dinechin and Guillon, *Revisiting Out-of-SSA Translation*: a move is emitted
+as soon as nobody needs its target any more, and whoever reads the same source later reads the copy. What remains is
+cycles, each of which goes through the scratch register. So every move costs one instruction, and every cycle that
+nobody else reads from one more.
 """
 
 from __future__ import annotations
@@ -16,18 +18,21 @@ from garden.bytecode.ops import REGISTERS
 class ParallelMoves:
     """A set of moves. Each target is added once; a source may be read often; nothing is moved to itself."""
 
-    __slots__ = ("_readers", "_sources", "_targets", "count")
+    __slots__ = ("_is_read", "_location", "_sources", "_targets", "count")
 
     def __init__(self) -> None:
-        # By register; -1 for one that is no target.
+        # By register: where its value is to come from, -1 if it is no target; whether it is a source; and where the
+        # value is now that it had before.
         self._sources = [-1] * REGISTERS
-        self._readers = [0] * REGISTERS
+        self._is_read = [False] * REGISTERS
+        self._location = [0] * REGISTERS
         self._targets = [0] * REGISTERS
         self.count: i64 = 0
 
     def add(self, target: int, source: int) -> None:
         self._sources[target] = source
-        self._readers[source] += 1
+        self._is_read[source] = True
+        self._location[source] = source
         self._targets[self.count] = target
         self.count += 1
 
@@ -35,36 +40,34 @@ class ParallelMoves:
         """Forget all moves."""
         for index in range(self.count):
             target = self._targets[index]
-            self._readers[self._sources[target]] = 0
-            self._sources[target] = -1
+            if self._sources[target] >= 0:
+                self._is_read[self._sources[target]] = False
+                self._sources[target] = -1
         self.count = 0
 
     def emit(self, assembler: Assembler[Allocator], scratch: int) -> None:
         """Emit all moves, which then are forgotten."""
-        sources = self._sources
-        readers = self._readers
-        targets = self._targets
         for index in range(self.count):
-            target = targets[index]
-            while sources[target] >= 0 and readers[target] == 0:
-                source = sources[target]
-                assembler.move(target, source)
-                sources[target] = -1
-                readers[source] -= 1
-                target = source
+            target = self._targets[index]
+            if self._sources[target] >= 0 and not self._is_read[target]:
+                self._emit_chain(assembler, target)
         for index in range(self.count):
-            target = targets[index]
-            if sources[target] < 0:
-                continue
-            assembler.move(scratch, target)
-            hole = target
-            while sources[hole] != target:
-                source = sources[hole]
-                assembler.move(hole, source)
-                sources[hole] = -1
-                readers[source] = 0
-                hole = source
-            assembler.move(hole, scratch)
-            sources[hole] = -1
-            readers[target] = 0
+            target = self._targets[index]
+            if self._sources[target] >= 0:
+                assembler.move(scratch, target)
+                self._location[target] = scratch
+                self._emit_chain(assembler, target)
         self.count = 0
+
+    def _emit_chain(self, assembler: Assembler[Allocator], target: int) -> None:
+        """Emit the move to a register that nobody needs, then the one to its source, and so on."""
+        while True:
+            source = self._sources[target]
+            location = self._location[source]
+            assembler.move(target, location)
+            self._sources[target] = -1
+            self._is_read[source] = False
+            self._location[source] = target
+            if location != source or self._sources[source] < 0:
+                return
+            target = source

@@ -60,7 +60,7 @@ def test_a_capacity_is_rounded_so_that_footer_and_malloc_header_fit(capacity: in
 
 def test_the_second_chunk_is_a_default_one_even_after_a_small_first() -> None:
     subject = arena(capacity=8)
-    sizes = []
+    sizes: list[int] = []
     for _chunk in range(3):
         sizes.append(subject.allocated_bytes - sum(sizes))
         subject.allocate(Layout(subject.chunk_capacity + 1, 1))

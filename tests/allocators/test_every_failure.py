@@ -116,7 +116,7 @@ def test_growing_and_shrinking_are_requests_too() -> None:
 
 
 def test_several_allocators_share_one_count() -> None:
-    calls = []
+    calls: list[None] = []
 
     def both(stages: dict[str, Any]) -> None:
         calls.append(None)
@@ -140,7 +140,7 @@ def test_an_allocator_on_top_is_closed_by_the_function() -> None:
 
 
 def test_the_number_of_runs_can_be_limited() -> None:
-    runs = []
+    runs: list[None] = []
 
     def many(allocator: Allocator) -> None:
         runs.append(None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from allocators import Arena, Block, BumpAlloc, Counters, Layout, MetricAllocator, MisuseError, PageAlloc, StackAlloc
@@ -105,7 +107,7 @@ def test_failures_are_counted_and_change_nothing_else() -> None:
     block = metric.allocate(TEN)
     before = six(metric.counters)
     failures.refuse(None)
-    attempts = (
+    attempts: tuple[Callable[[], Block], ...] = (
         lambda: metric.allocate(TEN),
         lambda: metric.allocate_zeroed(TEN),
         lambda: metric.grow(block, TEN, Layout(20, 1)),

@@ -189,10 +189,10 @@ def test_the_region_of_a_caller_stays_open() -> None:
 def test_any_writable_buffer_serves() -> None:
     numbers = array("d", [0.0] * 100)
     subject = StackAlloc(numbers)
-    subject.allocate(Layout(8, 8)).cast("d")[0] = 2.5
+    subject.allocate(Layout(8, 8)).cast("d")[:] = array("d", [2.5])
     assert 2.5 in numbers
     with pytest.raises(MisuseError):
-        StackAlloc(bytes(100))  # type: ignore[arg-type]
+        StackAlloc(bytes(100))
     empty = StackAlloc(bytearray())
     with pytest.raises(AllocError):
         empty.push(1)

@@ -1,7 +1,7 @@
 """Makes random IR: functions that call one another and themselves, of blocks that branch, join and leave early.
 
-Every function takes as its first parameter how deep it may still call. All other values are Ints, Bools among them,
-or addresses of records of three words that are never mixed up with them.
+Every function takes as its first parameter how deep it may still call. Values that are handed on are Ints; Bools and
+records are used right where they are made.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ from garden.syntax.ast import Ast
 from garden.syntax.tokens import Tokens
 from garden.types.host import HostFunction
 from garden.types.program import CheckedProgram
-from garden.types.types import INT, Int
+from garden.types.types import BOOL, INT, Int, Record
 
-_BINARY = (op.IADD, op.ISUB, op.IMUL, op.ILT, op.ILE, op.IEQ, op.INE)
-_WITH_IMM = (op.IADD_IMM, op.ISUB_IMM, op.IMUL_IMM, op.ILT_IMM, op.IGT_IMM, op.IEQ_IMM, op.INE_IMM)
-_UNARY = (op.INEG, op.INT_TO_BOOL, op.BOOL_TO_INT)
+_BINARY = (op.IADD, op.ISUB, op.IMUL)
+_WITH_IMM = (op.IADD_IMM, op.ISUB_IMM, op.IMUL_IMM)
 _COMPARE = (op.ILT, op.ILE, op.IEQ, op.INE)
 _COMPARE_IMM = (op.ILT_IMM, op.IGT_IMM, op.IEQ_IMM, op.INE_IMM)
 _CONSTANTS = (0, 1, 2, 3, -1, 100, -40000, 1 << 31, -(1 << 40), (1 << 63) - 1)
@@ -102,9 +101,11 @@ class Generator:
             self.fuel = self.emit(block, op.CONST, imm=3)
         self.body(block, values, [])
 
-    def emit(self, block: int, code: int, a: int = 0, b: int = 0, c: int = 0, d: int = 0, imm: int = 0) -> int:
+    def emit(
+        self, block: int, code: int, a: int = 0, b: int = 0, c: int = 0, d: int = 0, imm: int = 0, type: int = INT
+    ) -> int:
         has_type = code < op.FIRST_TERMINATOR and code != op.STORE
-        row = self.ir.add(code, INT if has_type else 0, a, b, c, d, imm, self.random.randrange(100))
+        row = self.ir.add(code, type if has_type else 0, a, b, c, d, imm, self.random.randrange(100))
         self.ir.append(block, row)
         return row
 
@@ -171,7 +172,8 @@ class Generator:
             return
         kind = random.randrange(3)
         if kind == 0:
-            self.emit(block, op.BRANCH, subject, 0, *edges)
+            condition = self.emit(block, op.INT_TO_BOOL, subject, type=BOOL)
+            self.emit(block, op.BRANCH, condition, 0, *edges)
         elif kind == 1:
             other = self.value(block, values)
             self.emit(block, op.BRANCH_CMP, subject, other, *edges, random.choice(_COMPARE))
@@ -202,13 +204,20 @@ class Generator:
     def instruction(self, block: int, values: list[int]) -> None:
         random = self.random
         choice = random.random()
-        if choice < 0.45:
+        if choice < 0.3:
             values.append(self.emit(block, random.choice(_BINARY), *self.arguments(block, values, 2)))
-        elif choice < 0.6:
+        elif choice < 0.45:
+            compared = self.emit(block, random.choice(_COMPARE), *self.arguments(block, values, 2), type=BOOL)
+            values.append(self.emit(block, op.BOOL_TO_INT, compared))
+        elif choice < 0.55:
             imm = random.choice((0, 1, 7, -3, 1 << 20))
             values.append(self.emit(block, random.choice(_WITH_IMM), self.value(block, values), imm=imm))
+        elif choice < 0.65:
+            code = random.choice(_COMPARE_IMM)
+            compared = self.emit(block, code, self.value(block, values), imm=random.choice((0, 3, -1)), type=BOOL)
+            values.append(self.emit(block, op.BOOL_TO_INT, compared))
         elif choice < 0.7:
-            values.append(self.emit(block, random.choice(_UNARY), self.value(block, values)))
+            values.append(self.emit(block, op.INEG, self.value(block, values)))
         elif choice < 0.74:
             divisor = random.choice((2, 3, -7))
             values.append(
@@ -230,10 +239,13 @@ class Generator:
             values.append(self.emit(block, op.CALL, *self.call(block, values)))
 
     def record(self, block: int, values: list[int]) -> None:
-        record = self.emit(block, op.ALLOC, imm=24)
+        types = self.ir.checked.types
+        three = types.intern(Record(a=Int, b=Int, c=Int))
+        two = types.intern(Record(b=Int, c=Int))
+        record = self.emit(block, op.ALLOC, imm=24, type=three)
         for offset in (0, 8, 16):
             self.emit(block, op.STORE, self.value(block, values), record, imm=offset)
-        inner = self.emit(block, op.ADDROF, record, imm=8)
+        inner = self.emit(block, op.ADDROF, record, imm=8, type=two)
         values.append(self.emit(block, op.LOAD, record, imm=0))
         values.append(self.emit(block, op.LOAD, inner, imm=8))
 

@@ -55,7 +55,7 @@ def described(program: Program, code: str, offset: int) -> str:
 
 @given(programs(), st.integers(FEWEST_REGISTERS, 12))
 @settings(
-    max_examples=20_000 if LONG else 60,
+    max_examples=20_000 if LONG else 40,
     deadline=None,
     derandomize=not LONG,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
