@@ -46,6 +46,8 @@ from allocators.protocol import Resettable as Resettable
 from allocators.protocol import Scoped as Scoped
 from allocators.reset import ResetPolicy as ResetPolicy
 from allocators.scope import Checkpoint as Checkpoint
+from allocators.spec import SpecError as SpecError
+from allocators.spec import parse_spec as parse_spec
 from allocators.stack import StackAlloc as StackAlloc
 from allocators.tracemalloc_export import TRACEMALLOC_DOMAIN as TRACEMALLOC_DOMAIN
 from allocators.tracemalloc_export import TracemallocAllocator as TracemallocAllocator

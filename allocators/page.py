@@ -130,8 +130,9 @@ class PageAlloc(BaseAllocator):
         if block.size == 0:
             return self._move(block, old, new, 0)
         region = self._region_of(block)
-        size = _round_to_pages(new.size)
-        if block.address % new.align == 0 and size == region.size:
+        # Plain ints: what is asked for, rounded up, can exceed 2**63.
+        held: int = region.size
+        if block.address % new.align == 0 and _round_to_pages(new.size) == held:
             return self._renew(block, region)
         return self._remap(block, old, new, old.size)
 
@@ -150,8 +151,8 @@ class PageAlloc(BaseAllocator):
             self.deallocate(block, old)
             return empty
         region = self._region_of(block)
-        size = _round_to_pages(new.size)
-        if block.address % new.align == 0 and size == region.size:
+        held: int = region.size
+        if block.address % new.align == 0 and _round_to_pages(new.size) == held:
             return self._renew(block, region)
         return self._remap(block, old, new, new.size)
 

@@ -9,7 +9,6 @@ its spec. `ENTRIES` is the one table of names: parser, error messages and docume
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -349,6 +348,9 @@ def _article(parameter: Parameter) -> str:
 
 
 def _suggestion(name: str, known: Sequence[str]) -> str:
+    # Only a mistake pays for this import.
+    import difflib
+
     close = difflib.get_close_matches(name, known, 1)
     if close:
         return f", did you mean {close[0]!r}?"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from allocators._mypyc import mypyc_attr
-from garden.source import Source
+from garden.source import Source, is_inside_character
 
 CODES: Final[dict[str, str]] = {
     "E0100": "the source is not valid UTF-8",
@@ -64,6 +64,9 @@ CODES: Final[dict[str, str]] = {
     "T0007": "interrupted",
 }
 
+#: Bytes of a source line that are shown; of a longer one it is a part around the mistake.
+MAX_SHOWN: Final = 240
+
 
 @mypyc_attr(native_class=True)
 class Diagnostic:
@@ -95,15 +98,18 @@ class Diagnostic:
         """Position, code and message; the source line; the underline with its label; notes and helps."""
         line, column = source.position(self.start)
         line_start, text = source.line_at(self.start)
-        before = text[: self.start - line_start].decode("utf-8", "replace")
-        marked = text[self.start - line_start : self.start - line_start + self.length].decode("utf-8", "replace")
+        start = self.start - line_start
+        first, last = _shown_part(text, start)
+        before = ("..." if first else "") + text[first:start].decode("utf-8", "replace")
+        marked = text[start : min(start + self.length, last)].decode("utf-8", "replace")
+        after = text[start:last].decode("utf-8", "replace") + ("..." if last < len(text) else "")
         # Tabs stay tabs, so that the underline stands below what it marks however wide they are shown.
         indent = "".join(["\t" if char == "\t" else " " for char in before])
         underline = "~" * max(1, len(marked))
         red, bold, plain = ("\x1b[31m", "\x1b[1m", "\x1b[0m") if color else ("", "", "")
         lines = [
             f"{bold}{source.name}:{line}:{column}: {red}{self.code}{plain}{bold}: {self.message}{plain}",
-            text.decode("utf-8", "replace"),
+            before + after,
             f"{indent}{red}{underline}{plain}{' ' + self.label if self.label else ''}",
         ]
         lines.extend([f"note: {note}" for note in self.notes])
@@ -128,3 +134,16 @@ class Diagnostic:
 
     def __repr__(self) -> str:
         return f"<Diagnostic {self.code} at {self.start}: {self.message}>"
+
+
+def _shown_part(line: bytes, start: int) -> tuple[int, int]:
+    """Where the part of a line begins and ends that is shown when a mistake is at `start`."""
+    if len(line) <= MAX_SHOWN:
+        return 0, len(line)
+    first = max(0, min(start - MAX_SHOWN // 2, len(line) - MAX_SHOWN))
+    last = first + MAX_SHOWN
+    while first < start and is_inside_character(line, first):
+        first += 1
+    while last < len(line) and is_inside_character(line, last):
+        last += 1
+    return first, last

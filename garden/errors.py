@@ -8,18 +8,24 @@ if TYPE_CHECKING:
     from garden.diagnostics import Diagnostic
     from garden.source import Source
 
+#: Diagnostics in the message of a `CompileError`.
+MAX_SHOWN = 100
+
 
 class GardenError(Exception):
     """Base of everything that garden raises for a program that is wrong or goes wrong."""
 
 
 class CompileError(GardenError):
-    """The program is not valid. `diagnostics` says why, in source order."""
+    """The program is not valid. `diagnostics` says why, in source order; the message shows the first `MAX_SHOWN`."""
 
     def __init__(self, source: Source, diagnostics: list[Diagnostic]) -> None:
         self.source = source
         self.diagnostics = diagnostics
-        super().__init__("\n".join([diagnostic.render(source) for diagnostic in diagnostics]))
+        shown = [diagnostic.render(source) for diagnostic in diagnostics[:MAX_SHOWN]]
+        if len(diagnostics) > MAX_SHOWN:
+            shown.append(f"and {len(diagnostics) - MAX_SHOWN} more")
+        super().__init__("\n".join(shown))
 
 
 class Trap(GardenError):

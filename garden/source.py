@@ -21,13 +21,25 @@ class Source:
             raise ValueError(f"{name}: a program may have at most {MAX_SOURCE_BYTES} bytes, this one has {len(text)}")
         self.name: Final = name
         self.text: Final = text.removeprefix(codecs.BOM_UTF8)
+        # An offset, and its line and column. Who asks in order then walks over the text once in all.
+        self._known = (0, 1, 1)
 
     def position(self, offset: int) -> tuple[int, int]:
         """Line and column of a byte offset, both from 1; columns count characters."""
-        offset = min(max(offset, 0), len(self.text))
-        line_start = self.text.rfind(b"\n", 0, offset) + 1
-        line = self.text.count(b"\n", 0, offset) + 1
-        return line, len(self.text[line_start:offset].decode("utf-8", "replace")) + 1
+        text = self.text
+        offset = min(max(offset, 0), len(text))
+        known, line, column = self._known
+        if offset < known:
+            known, line, column = 0, 1, 1
+        line_ends = text.count(b"\n", known, offset)
+        if line_ends:
+            known = text.rfind(b"\n", known, offset) + 1
+            line += line_ends
+            column = 1
+        column += len(text[known:offset].decode("utf-8", "replace"))
+        if offset == len(text) or not is_inside_character(text, offset):
+            self._known = (offset, line, column)
+        return line, column
 
     def line_at(self, offset: int) -> tuple[int, bytes]:
         """Where the line around a byte offset starts, and its bytes without the line end."""
@@ -36,3 +48,8 @@ class Source:
         end = self.text.find(b"\n", offset)
         line = self.text[start:] if end < 0 else self.text[start:end]
         return start, line.removesuffix(b"\r")
+
+
+def is_inside_character(text: bytes, offset: int) -> bool:
+    """Whether the byte at an offset is a later one of a character of several bytes."""
+    return text[offset] & 0xC0 == 0x80

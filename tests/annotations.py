@@ -104,6 +104,8 @@ class Annotations:
             self._annotate(where, match[1], match[2] or "", about)
         if (self.output or self.value or self.trap) and (self.errors or self.mode == "check"):
             raise AnnotationError(f"{name}: a program that does not run claims what it does when it runs")
+        if self.value and self.trap:
+            raise AnnotationError(f"{name}: a run that ends with a trap has no value")
 
     def _direct(self, where: str, comment: str) -> None:
         match = _DIRECTIVE.fullmatch(comment)

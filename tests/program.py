@@ -230,14 +230,16 @@ def load_page(path: Path) -> list[tuple[str, Program]]:
     sections: list[tuple[str, list[str]]] = []
     fence = ""
     for number, line in enumerate(lines):
-        if line.startswith("```"):
-            fence = "" if fence else line
-            continue
-        heading = _HEADING.match(line)
-        if heading and not fence:
+        code = ""
+        heading = None if fence else _HEADING.match(line)
+        if heading:
             sections.append((heading[1], [""] * number))
-        if fence == "```garden" and not sections:
-            raise AnnotationError(f"{path.as_posix()}:{number + 1}: a program without a heading")
+        elif line.startswith("```"):
+            fence = "" if fence else line
+        elif fence == "```garden":
+            if not sections:
+                raise AnnotationError(f"{path.as_posix()}:{number + 1}: a program without a heading")
+            code = line
         for _, kept in sections[-1:]:
-            kept.append(line if fence == "```garden" else "")
+            kept.append(code)
     return [(heading, Program(path.as_posix(), "\n".join(kept))) for heading, kept in sections if "".join(kept).strip()]

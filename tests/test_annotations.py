@@ -94,6 +94,7 @@ def test_expected_output_keeps_its_blanks() -> None:
         "1 #@ opt: 1",
         "1 # expect: 1\n2 # error: [E0301]",
         "#@ mode: check\n1 # expect: 1",
+        "1 / 0 # runtime-error: [T0001]\n2 # value: 2",
     ],
 )
 def test_a_mistake_in_an_annotation_is_an_error(text: str) -> None:
@@ -192,7 +193,7 @@ def test_blocks_below_a_heading_are_one_program(tmp_path: Path) -> None:
     assert [heading for heading, _ in programs] == ["One", "Two"]
     for _, program in programs:
         program.check("reference", 0)
-    assert programs[1][1].claims.errors[0].line == 27
+    assert programs[1][1].claims.errors[0].line == 28
 
 
 def test_a_block_above_every_heading_is_an_error(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from program import load
 
+from allocators.spec import ENTRIES
 from garden.diagnostics import CODES
 from garden.std import STANDARD
 
@@ -64,8 +65,29 @@ def packages_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+def specs_page() -> str:
+    """Every allocator that a spec can name."""
+    lines = [
+        "# Specs of allocators",
+        "",
+        "A spec is a composition of allocators as text, such as `metric(limit(64M, arena(page, min_align=8)))`. Sizes",
+        "are in bytes and may end in K, M, G or T. `allocators.parse_spec` builds what a spec says, every allocator",
+        "prints as its spec, and the command line takes one wherever it wants an allocator. Parameters without a",
+        "default are given by place, the others by name.",
+        "",
+        "| spec | |",
+        "| --- | --- |",
+    ]
+    lines += [f"| `{entry.usage}` | {entry.summary} |" for entry in ENTRIES]
+    return "\n".join(lines) + "\n"
+
+
 def test_the_page_of_diagnostics_is_up_to_date(matches_file: Callable[[Path, str], None]) -> None:
     matches_file(DOCS / "diagnostics.md", diagnostics_page())
+
+
+def test_the_page_of_specs_is_up_to_date(matches_file: Callable[[Path, str], None]) -> None:
+    matches_file(DOCS / "specs.md", specs_page())
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="what uname tells depends on the system")

@@ -71,6 +71,7 @@ ALLOCATORS = {
     "Resettable",
     "RetryAllocator",
     "Scoped",
+    "SpecError",
     "StackAlloc",
     "TRACEMALLOC_DOMAIN",
     "TakenArena",
@@ -78,6 +79,7 @@ ALLOCATORS = {
     "TracemallocAllocator",
     "TracingAllocator",
     "Waste",
+    "parse_spec",
     "profile",
 }
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from allocators.report.table import table
+
 _BAR_WIDTH: Final = 40
 
 
@@ -22,7 +24,7 @@ def _counters(counters: Mapping[str, int]) -> str:
     for unit in ("bytes", "blocks"):
         rows.append([unit, *[_number(counters[f"{which}_{unit}"]) for which in ("current", "peak", "total")]])
     calls = ", ".join([f"{_number(counters[name])} {name}" for name in ("frees", "resizes", "failures")])
-    return f"{_table(rows)}\n{calls}"
+    return f"{table(rows)}\n{calls}"
 
 
 def _histogram(classes: Sequence[Mapping[str, int]]) -> str:
@@ -32,7 +34,7 @@ def _histogram(classes: Sequence[Mapping[str, int]]) -> str:
     for entry in classes:
         bar = "#" * -(-entry["blocks"] * _BAR_WIDTH // most)
         rows.append([_number(entry["up_to"]), _number(entry["blocks"]), bar])
-    return _table(rows)
+    return table(rows)
 
 
 def _waste(waste: Mapping[str, Any]) -> str:
@@ -41,21 +43,8 @@ def _waste(waste: Mapping[str, Any]) -> str:
     for name, size in waste.items():
         if name not in ("allocator", "total"):
             rows.append([name, _number(size), f"{100 * size / total if total else 0.0:.1f} %"])
-    return f"where the {_number(total)} bytes of {waste['allocator']} are\n{_table(rows)}"
+    return f"where the {_number(total)} bytes of {waste['allocator']} are\n{table(rows)}"
 
 
 def _number(number: int) -> str:
     return f"{number:,}"
-
-
-def _table(rows: Sequence[Sequence[str]]) -> str:
-    """Columns as wide as they must be: names flush left, numbers flush right, bars flush left."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = []
-    for row in rows:
-        cells = [row[0].ljust(widths[0])]
-        cells += [
-            cell if cell.startswith("#") else cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)
-        ]
-        lines.append("  ".join(cells).rstrip())
-    return "\n".join(lines)

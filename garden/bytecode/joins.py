@@ -4,9 +4,9 @@ A block with one predecessor starts as that ends, so its edge never takes code. 
 another name, copied only where the argument is still needed or a constant.
 
 Where control flow joins, the edge that comes first decides in which registers values arrive; the others move them. All
-edges arrive with the slots that the block's immediate dominator had at its end, as far as they are needed, and with
-everything that was saved since then back in a register. Only where there are not enough registers do values arrive in
-further slots. Constants do not arrive at all.
+edges arrive with the slots that the block's immediate dominator had at its end, or those that the first edge has left
+of them, and with everything that was saved since then back in a register. Only where there are not enough registers do
+values arrive in further slots. Constants do not arrive at all.
 
 Going back to the end of a dominator is undoing what was written to slots since, and reading the registers that were
 written down there.
@@ -213,12 +213,12 @@ class Joins(Generic[A, S]):
         if self._order.predecessors.data[target] == 1:
             self._edges.data[target] = edge
             return False
+        places.begin_plan()
         if self._state.data[target] == 0:
             self._design(target, edge)
         states = self._states.data
         state: i64 = self._state.data[target]
         cell: i64 = state + _LISTS
-        places.begin_plan()
         for _value in range(states[state + _THROUGH]):
             entry: i64 = states[cell]
             places.plan(entry & 0xFF, entry >> 8)
@@ -263,12 +263,10 @@ class Joins(Generic[A, S]):
         self._saved.clear()
         taken = self._design_through(self._order.dominators.data[block], state)
         taken = self._design_parameters(block, edge, state, taken)
-        # Without the slots of the dominator that nobody needs any more.
+        # Not without dead slots: dropping them takes an instruction, and they will be used again.
         base: i64 = self._depths.data[self._order.dominators.data[block]]
         if base > places.depth:
             base = places.depth
-        while base > 0 and places.is_dead(base - 1):
-            base -= 1
         states.data[state + _IN_SLOTS] = len(self._saved)
         states.data[state + _BASE] = base
         states.extend(self._saved.view)
@@ -293,15 +291,8 @@ class Joins(Generic[A, S]):
         # What was written to slots since the end of the dominator is not there on other ways.
         log = places.log.data
         for index in range(self._marks.data[above], len(places.log), 2):
-            slot: i64 = log[index]
-            value = places.frame.data[slot] if slot < places.depth else 0
-            if (
-                value
-                and places.slots.data[value] == slot
-                and places.is_live(value)
-                and places.register_of(value) < 0
-                and not self._is_listed(value, state, count)
-            ):
+            value = places.frame.data[log[index]]
+            if places.is_live(value) and places.register_of(value) < 0 and not self._is_listed(value, state, count):
                 register = self._pick(taken, places.home.data[value])
                 if register < 0:
                     self._saved.append(value)

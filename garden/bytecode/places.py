@@ -118,7 +118,7 @@ class Places(Generic[A, S]):
         self.written: i64 = 0
         self.rank: i64 = 0
         self.depth: i64 = 0
-        # Operands that are used up but not loaded yet, so that their slots are not free for others.
+        # Operands that are consumed but not loaded yet, so that their slots are not free for others.
         self.first_operand: i64 = 0
         self.second_operand: i64 = 0
         self._probe: i64 = 0
@@ -234,11 +234,10 @@ class Places(Generic[A, S]):
     def is_dead(self, slot: i64) -> bool:
         """Whether nobody wants the word of a slot any more."""
         value: i64 = self.frame.data[slot]
-        if value == 0:
-            return True
-        if value == self.first_operand or value == self.second_operand:
+        if self.is_live(value) or (value != 0 and (value == self.first_operand or value == self.second_operand)):
             return False
-        return not self.is_live(value) or self.slots.data[value] != slot
+        planned = [self._load_values[index] == value for index in range(self._load_count)]
+        return not any(planned)
 
     def top(self) -> i64:
         """The depth without the dead slots on top."""
@@ -247,16 +246,19 @@ class Places(Generic[A, S]):
             top -= 1
         return top
 
-    def save(self, value: i64, register: i64) -> None:
-        """Save a value in a dead slot or a new one."""
-        slot = self.top()
-        if slot == self.depth and slot >= _SHALLOW:
+    def hole(self) -> i64:
+        """A dead slot somewhere, if one is found soon, or else the next new one."""
+        if self.depth >= _SHALLOW:
             for _probe in range(_PROBES):
                 self._probe = self._probe + 1 if self._probe + 1 < self.depth else 0
                 if self.is_dead(self._probe):
-                    slot = self._probe
-                    break
-        self.save_in(slot, value, register)
+                    return self._probe
+        return self.depth
+
+    def save(self, value: i64, register: i64) -> None:
+        """Save a value in a dead slot or a new one."""
+        slot = self.top()
+        self.save_in(slot if slot < self.depth else self.hole(), value, register)
 
     def save_in(self, slot: i64, value: i64, register: i64) -> None:
         """Save a value in a certain slot, at most the next new one."""
@@ -390,8 +392,11 @@ class Places(Generic[A, S]):
 
     def push_anything(self) -> None:
         """Push a word that nobody will read."""
-        self.assembler.emit(LOAD_IMM, self.scratch, 0, 0, 0)
-        self.assembler.push(self.scratch)
+        used = ~self.free & self.allocatable
+        register = lowest(used) if used else self.scratch
+        if used == 0:
+            self.assembler.emit(LOAD_IMM, register, 0, 0, 0)
+        self.assembler.push(register)
         self.depth += 1
 
     def settle(self, count: i64, base: i64) -> None:

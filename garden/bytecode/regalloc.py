@@ -303,24 +303,27 @@ class RegisterAllocator(Generic[A, S]):
         pool = self._pool
         places = self._places
         count: i64 = pool[arguments]
-        # Found before the arguments are consumed: some of them may be in slots.
-        top = places.top()
-        self._consume(arguments, count)
         in_registers = self._in_registers(count)
         moved: i64 = 1
         places.begin_plan()
+        # Found before the arguments are consumed: some of them may be in slots.
+        top = places.top()
+        self._consume(arguments, count)
         for index in range(in_registers):
             if not places.plan(index, pool[arguments + 1 + index]):
                 moved |= 1 << index
         places.written |= moved
         self._lost = clobbered | moved
-        self._save_lost(top)
+        self._save_lost(top, count == in_registers)
         for index in range(count - 1, in_registers - 1, -1):
             places.push_value(pool[arguments + 1 + index])
         places.carry_out(places.depth if count > in_registers else places.top())
 
-    def _save_lost(self, top: i64) -> None:
-        """Save the live values that are only in registers that the call changes; slots from `top` on are dead."""
+    def _save_lost(self, top: i64, look_below: bool) -> None:
+        """Save the live values that are only in registers that the call changes.
+
+        Slots from `top` on are dead; `look_below` if those below may be too.
+        """
         places = self._places
         used = ~places.free & places.allocatable & self._lost
         endangered: i64 = 0
@@ -343,9 +346,12 @@ class RegisterAllocator(Generic[A, S]):
                 room &= room - 1
                 places.assembler.move(target, register)
                 places.take(target, value)
-            else:
+            elif top < places.depth:
                 places.save_in(top, value, register)
                 top += 1
+            else:
+                places.save_in(places.hole() if look_below else top, value, register)
+                top = places.depth
 
     def end_call(self, arguments: i64, result: i64) -> None:
         """Forget what the call has destroyed, and take its result."""

@@ -55,6 +55,8 @@ _UNKNOWN: Final = 6
 _DOT: Final = 0x2E
 _EQUALS: Final = 0x3D
 _BANG: Final = 0x21
+#: Bytes from here on are those of characters outside of ASCII.
+_NOT_ASCII: Final = 0x80
 
 #: How many words, and of at most how many bytes, are remembered beside the interner.
 _KNOWN_WORDS: Final = 1024
@@ -147,6 +149,11 @@ class Lexer(Generic[A]):
             elif form == _LETTER:
                 while position < length and _CLASSES[text[position]] <= _DIGIT:
                     position += 1
+                if position < length and text[position] >= _NOT_ASCII:
+                    behind = self._foreign_name(text, start, tokens, symbols)
+                    if behind > start:
+                        position = behind
+                        continue
                 word = text[start:position]
                 found: i64 = known.get(word, -1)
                 if found < 0:
@@ -175,7 +182,9 @@ class Lexer(Generic[A]):
                     tokens.add(DOC, start, end, symbols.intern(_doc_text(text[start:end])))
                 position = end
             else:
-                position = self._unknown(text, start)
+                position = self._foreign_name(text, start, tokens, symbols)
+                if position == start:
+                    position = self._unknown(text, start)
 
     def _number(self, text: bytes, start: i64, tokens: Tokens[A]) -> i64:
         """Add the number that starts here, and return its end. A dot before a name is not part of a number."""
@@ -214,6 +223,34 @@ class Lexer(Generic[A]):
         self._report("E0102", "unterminated string", start, end, label='no `"` follows')
         tokens.add(STRING, start, end, symbols.intern(text[start + 1 : end]))
         return end
+
+    def _foreign_name(self, text: bytes, start: i64, tokens: Tokens[A], symbols: Interner[Allocator]) -> i64:
+        """Report and add the name that starts here with letters from outside of ASCII, and return its end.
+
+        Where there is none, that is `start`.
+        """
+        length: i64 = len(text)
+        position = start
+        is_ascii = True
+        while position < length:
+            byte: i64 = text[position]
+            if byte >= _NOT_ASCII:
+                after: i64 = position + (2 if byte < 0xE0 else 3 if byte < 0xF0 else 4)
+                if not ("_" + text[position:after].decode()).isidentifier():
+                    break
+                is_ascii = False
+                position = after
+            elif _CLASSES[byte] <= _DIGIT:
+                position += 1
+            else:
+                break
+        if is_ascii:
+            return start
+        help = "names consist of ASCII letters, digits and `_`"
+        name = text[start:position]
+        self._report("E0101", f"unknown characters in the name `{name.decode()}`", start, position, help=help)
+        tokens.add(IDENT, start, position, symbols.intern(name))
+        return position
 
     def _unknown(self, text: bytes, start: i64) -> i64:
         """Report the characters from here on that begin no token, as one, and return where they end."""

@@ -14,6 +14,7 @@ from allocators import (
     BaseAllocator,
     Block,
     BumpAlloc,
+    Checkpoint,
     Counters,
     Layout,
     MetricAllocator,
@@ -22,7 +23,7 @@ from allocators import (
     Region,
 )
 from allocators.base import check_grow, check_shrink
-from allocators.reset import NEWEST, ResetPolicy
+from allocators.block import empty_region
 from allocators.testing import ConformanceError, Instrumented, check_allocator, run_machine
 
 
@@ -118,11 +119,15 @@ class TailNotZeroed(Forwarder):
         return self.grow(block, old, new)
 
 
-class AlignmentIgnoredByGrow(BumpAlloc[Any]):
+class AlignmentIgnoredByGrow(Forwarder):
     """Grows with the old alignment."""
 
+    def __init__(self, parent: Any) -> None:
+        super().__init__(BumpAlloc(parent))
+
     def grow(self, block: Block, old: Layout, new: Layout) -> Block:
-        return super().grow(block, old, Layout(new.size, old.align))
+        grown: Block = self.parent.grow(block, old, Layout(new.size, old.align))
+        return grown
 
 
 class Leaking(Forwarder):
@@ -232,45 +237,54 @@ class OutsideItsRegion(Forwarder):
         return Block(block.address, block.size, self.other) if block.size > 100 else block
 
 
-class CountsAFreeTooMany(MetricAllocator[Any]):
+class CountsAFreeTooMany(Forwarder):
     """Counts a shrink as a free, as zprof did."""
 
     def __init__(self, parent: Any) -> None:
-        super().__init__(parent)
+        super().__init__(MetricAllocator(parent))
         self.shrinks = 0
 
+    def grow(self, block: Block, old: Layout, new: Layout) -> Block:
+        grown: Block = self.parent.grow(block, old, new)
+        return grown
+
     def shrink(self, block: Block, old: Layout, new: Layout) -> Block:
-        shrunk = super().shrink(block, old, new)
+        shrunk: Block = self.parent.shrink(block, old, new)
         self.shrinks += 1
         return shrunk
 
     @property
     def counters(self) -> Counters:
-        counters = super().counters
+        counters: Counters = self.parent.counters
         counters.frees += self.shrinks
         return counters
 
 
-class ScopeThatEndsNothing(BumpAlloc[Any]):
-    """Restores its cursor, and forgets to revoke the blocks."""
+class ScopeThatEndsNothing(Forwarder):
+    """Has checkpoints, and forgets to revoke the blocks."""
 
-    def restore(self, point: Any) -> None:
-        self._keys.check(self, point)
-        self._keys.take_up(point)
-        self._key = point.key
-        self._cursor = point.cursor
+    def __init__(self, parent: Any) -> None:
+        super().__init__(parent)
+        self.points: list[Checkpoint] = []
 
+    def checkpoint(self) -> Checkpoint:
+        self.points.append(Checkpoint(self, empty_region()))
+        return self.points[-1]
 
-class ResetThatEndsNothing(Arena[Any]):
-    """Starts again at the top of its chunk while the old blocks can still be used."""
-
-    def reset(self, policy: ResetPolicy = NEWEST) -> bool:
-        if self._chunk is not None:
-            self._cursor = self._chunk.footer_address & -self._min_align
-        return True
+    def restore(self, point: Checkpoint) -> None:
+        if point not in self.points:
+            raise MisuseError("passed")
+        del self.points[self.points.index(point) :]
 
 
-class MovesInPlace(BumpAlloc[Any]):
+class ResetThatEndsNothing(Forwarder):
+    """Takes its memory back while the old blocks can still be used."""
+
+    def reset(self) -> None:
+        pass
+
+
+class MovesInPlace(Forwarder):
     """Says that it has resized in place when it has moved the block."""
 
     def resize_in_place(self, block: Block, old: Layout, new: Layout) -> Block | None:

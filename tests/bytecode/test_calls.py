@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from garden.bytecode.disassemble import disassemble
-from garden.bytecode.ops import OPS, PUSH, PUSH2, PUSH3, op_of
+from garden.bytecode.ops import IMUL_IMM, OPS, PUSH, PUSH2, PUSH3, encode, op_of
 
 Listing = Callable[..., list[str]]
 
@@ -82,6 +82,23 @@ def test_a_value_is_saved_once_however_many_calls_it_survives(bytecode: Any) -> 
     assert ops_of(bytecode(text), 1).count(PUSH) == 1
 
 
+def test_slots_of_dead_values_are_used_again(bytecode: Any) -> None:
+    # Each value survives some calls, and dies before those that were saved after it.
+    lines = ["%v1:Int = IAdd %v0, 1", "%v2:Int = IAdd %v0, 2", "%v3:Int = IAdd %v0, 3"]
+    for index in range(4, 300):
+        lines.append(f"%v{1000 + index}:Int = Call f1(%v{index - 1})")
+        lines.append(f"%v{index}:Int = IAdd %v{1000 + index}, %v{index - 3}")
+    text = "// f\nfn f1(%v0) -> Int {\nb0(%v0:Int):\n" + "\n".join(lines) + "\nret %v299\n}\n" + ENTRY.format(row=2)
+    depth = 0
+    deepest = 0
+    code = bytecode(text)
+    _, first, end, _ = code.functions[1]
+    for word in code.words[first:end]:
+        depth += OPS[op_of(word)].pushes
+        deepest = max(deepest, depth)
+    assert deepest < 30
+
+
 def test_a_callee_that_was_emitted_before_is_known(listing: Listing, bytecode: Any) -> None:
     text = """
         // caller
@@ -121,6 +138,69 @@ def test_a_known_callee_changes_what_its_own_callees_change(bytecode: Any) -> No
         }
     """
     assert bytecode.run(bytecode(leaf + middle + outer)) == 1075
+
+
+def test_a_tail_call_changes_the_registers_of_its_arguments(bytecode: Any) -> None:
+    text = """
+        // second
+        fn f1(%v0, %v1) -> Int {
+            b0(%v0:Int, %v1:Int):
+                ret %v1
+        }
+        // twice
+        fn f2(%v0) -> Int {
+            b0(%v0:Int):
+                tail f1(%v0, %v0)
+        }
+        // outer
+        fn f3(%v0, %v1) -> Int {
+            b0(%v0:Int, %v1:Int):
+                %v2:Int = Call f2(%v0)
+                %v3:Int = IAdd %v2, %v1
+                ret %v3
+        }
+        // entry
+        fn f4() -> Int {
+            b0:
+                %v0:Int = 4
+                %v1:Int = 1000
+                %v2:Int = Call f3(%v0, %v1)
+                ret %v2
+        }
+    """
+    assert bytecode.run(bytecode(text)) == 1004
+
+
+def test_what_survives_a_call_is_made_where_the_callee_leaves_it_alone(bytecode: Any) -> None:
+    text = """
+        // leaf
+        fn f1(%v0) -> Int {
+            b0(%v0:Int):
+                %v1:Int = IMul %v0, 3
+                %v2:Int = IMul %v0, %v1
+                ret %v2
+        }
+        // outer
+        fn f2(%v0) -> Int {
+            b0(%v0:Int):
+                %v1:Int = IMul %v0, 5
+                %v2:Int = IMul %v0, 7
+                %v3:Int = Call f1(%v2)
+                %v4:Int = ISub %v3, %v1
+                ret %v4
+        }
+        // entry
+        fn f3() -> Int {
+            b0:
+                %v0:Int = 4
+                %v1:Int = Call f2(%v0)
+                ret %v1
+        }
+    """
+    code = bytecode(text)
+    # The leaf changes r0 and r1.
+    assert encode(IMUL_IMM, 2, 0, imm=5) in list(code.words)
+    assert bytecode.run(code) == 3 * 28 * 28 - 20
 
 
 def many(count: int) -> str:

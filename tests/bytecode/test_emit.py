@@ -187,6 +187,13 @@ def test_what_a_branch_found_out_is_not_loaded(listing: Listing) -> None:
     ]
 
 
+@pytest.mark.parametrize("subject", [3, 7])
+@pytest.mark.parametrize("comparison", ["IEq", "INe", "ILt"])
+def test_what_a_branch_found_out_is_believed_on_its_own_way_only(bytecode: Any, comparison: str, subject: int) -> None:
+    body = f"br_imm {comparison} %v0, 7, b1, b2\nb1:\n%v1:Int = 7\nret %v1\nb2:\n%v2:Int = 7\nret %v2"
+    assert bytecode.run(bytecode(function("Int", body, str(subject)))) == 7
+
+
 def test_what_a_branch_found_out_is_not_believed_where_control_flow_joins(bytecode: Any) -> None:
     body = "br_imm IEq %v0, 7, b1, b2\nb1:\njmp b3\nb2:\njmp b3\nb3:\n%v1:Int = 7\nret %v1"
     assert bytecode.run(bytecode(function("Int", body, "3"))) == 7

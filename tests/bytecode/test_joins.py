@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from test_emit import function
 
+from garden.bytecode.ops import OPS, op_of
+
 Listing = Callable[..., list[str]]
 
 #: An unknown callee, since it comes later, that gives its argument back.
@@ -102,6 +104,94 @@ def test_an_arm_that_leaves_drops_what_was_saved(listing: Listing) -> None:
         "iadd r0, r0, r1",
         "ret",
     ]
+
+
+def test_a_slot_that_nobody_needs_any_more_is_used_again(listing: Listing) -> None:
+    body = """
+        %v2:Int = Call f2(%v0)
+        br_imm ILt %v2, 0, b1, b2
+        b1:
+        ret %v1
+        b2:
+        br_imm IEq %v2, 7, b3, b4(%v2)
+        b3:
+        %v3:Int = IMul %v2, 3
+        jmp b4(%v3)
+        b4(%v4:Int):
+        %v5:Int = Call f2(%v4)
+        %v6:Int = IAdd %v5, %v4
+        ret %v6
+    """
+    assert listing(CALLER.replace("BODY", body)) == [
+        "push r1",
+        "call 0014 <g>",
+        "jmpge_imm r0, #0, 0007",
+        "pop r0",
+        "ret",
+        "<f.bb_0007>:",
+        "jmpne_imm r0, #7, 0009",
+        "imul_imm r0, r0, #3",
+        "<f.bb_0009>:",
+        "store_slot r0, top",
+        "call 0014 <g>",
+        "pop r1",
+        "iadd r0, r0, r1",
+        "ret",
+    ]
+
+
+def test_an_arm_that_leaves_fewer_slots_than_others_makes_up_for_it(bytecode: Any) -> None:
+    # The first edge to come keeps the slot of %v1, the other way pops it.
+    body = """
+        %v2:Int = Call f2(%v0)
+        br_imm ILt %v2, 0, b1, b2
+        b1:
+        jmp b3(%v2)
+        b2:
+        %v3:Int = IAdd %v1, %v2
+        jmp b3(%v3)
+        b3(%v4:Int):
+        %v5:Int = Call f2(%v4)
+        %v6:Int = IAdd %v5, %v4
+        ret %v6
+    """
+    code = bytecode(CALLER.replace("BODY", body))
+    names = [OPS[op_of(word)].name for word in code.words]
+    assert names.count("push") == 2
+    assert bytecode.run(code) == 86
+    # Where the way that pops comes first, nobody need make up for anything.
+    code = bytecode(CALLER.replace("BODY", body.replace("ILt %v2, 0, b1, b2", "IGt %v2, 0, b2, b1")))
+    names = [OPS[op_of(word)].name for word in code.words]
+    assert names.count("push") == 2
+    assert names.count("drop") == 1
+    assert bytecode.run(code) == 86
+
+
+@pytest.mark.parametrize("subject", [-3, 3])
+@pytest.mark.parametrize("arms", ["b1, b2", "b2, b1"])
+def test_a_slot_that_an_arm_reuses_is_not_taken_for_granted_behind_it(bytecode: Any, arms: str, subject: int) -> None:
+    # In one arm %v1 is dead, and %v3 takes its slot. In the other it is alive, and %v3 is saved elsewhere.
+    body = f"""
+        %v2:Int = Call f2(%v0)
+        %v3:Int = IMul %v2, 7
+        br_imm ILt %v2, 0, {arms}
+        b1:
+        %v4:Int = Call f2(%v2)
+        jmp b3(%v4)
+        b2:
+        %v5:Int = Call f2(%v2)
+        %v6:Int = IAdd %v1, %v5
+        jmp b3(%v6)
+        b3(%v7:Int):
+        %v8:Int = Call f2(%v7)
+        %v9:Int = IAdd %v8, %v3
+        ret %v9
+    """
+    text = CALLER.replace("BODY", body).replace("%v0:Int = 3\n", f"%v0:Int = {subject}\n")
+    code = bytecode(text)
+    assert "store_slot" in [OPS[op_of(word)].name for word in code.words]
+    in_first = (subject < 0) == (arms == "b1, b2")
+    assert bytecode.run(code) == (subject if in_first else 40 + subject) + 7 * subject
 
 
 def test_the_argument_of_an_arm_is_the_parameter_under_another_name(listing: Listing) -> None:

@@ -164,7 +164,7 @@ def test_hostile_input_is_survived(part: int) -> None:
             raise
 
 
-@pytest.mark.parametrize("text", SMALL[:: 1 if LONG else 40])
+@pytest.mark.parametrize("text", SMALL if LONG else [text for text in SMALL if len(text) < 500][::25])
 def test_every_beginning_of_a_program_is_survived(text: bytes) -> None:
     for end in range(len(text)):
         survive(text[:end], 1)

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent / "programs"
 #: Traps that limits of the machine cause.
 LIMITS = ("T0002", "T0003")
 #: Most programs need a few hundred.
-MAX_STEPS = 500_000
+MAX_STEPS = 200_000
 
 
 def runs(path: Path) -> bool:
