@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from allocators import MetricAllocator
+from allocators.report.table import table
 from garden.pipeline import StageAllocators
 
 _COLUMNS = ("stage", "allocs", "frees", "resizes", "bytes", "peak", "live")
@@ -23,9 +24,4 @@ def stats_table(allocators: StageAllocators) -> str:
                 counters.current_bytes,
             )
             rows.append((stage, *[str(figure) for figure in figures]))
-    widths = [max([len(row[column]) for row in rows]) for column in range(len(_COLUMNS))]
-    lines = []
-    for row in rows:
-        cells = [row[0].ljust(widths[0]), *[row[column].rjust(widths[column]) for column in range(1, len(row))]]
-        lines.append("  ".join(cells).rstrip())
-    return "\n".join(lines) + "\n"
+    return table(rows) + "\n"
