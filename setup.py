@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 import sysconfig
+import tempfile
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -105,7 +106,12 @@ def extensions() -> list[Extension]:
 
     groups = [(modules(folders), name) for name, folders in GROUPS.items()]
     paths = [path for group, _ in groups for path in group]
-    return mypycify(paths, separate=groups, opt_level="2", debug_level="0")
+    # A cache of its own: mypyc trips over what an earlier build of other sources has left.
+    cache = tempfile.mkdtemp(prefix="garden-mypyc-")
+    try:
+        return mypycify([f"--cache-dir={cache}", *paths], separate=groups, opt_level="2", debug_level="0")
+    finally:
+        shutil.rmtree(cache, ignore_errors=True)
 
 
 setup(ext_modules=extensions(), options={"build_ext": {"parallel": os.cpu_count()}})
