@@ -96,13 +96,16 @@ class MetricAllocator(CountingAdaptor[A], Generic[A]):
     `live_bytes` and `live_blocks` are what is in use whatever frame it was allocated in.
     """
 
-    __slots__ = ("_frames", "_histogram", "_top")
+    __slots__ = ("_frames", "_histogram", "_run", "_run_size", "_top")
 
     def __init__(self, parent: A) -> None:
         super().__init__(parent)
         self._top = Counters()
         self._frames: list[Counters] = [self._top]
         self._histogram: list[int] = [0] * 65
+        # Allocations of one size in a row, which the histogram gets to know when it is asked for or the size changes.
+        self._run_size: i64 = 0
+        self._run: i64 = 0
 
     @property
     def counters(self) -> Counters:
@@ -112,6 +115,7 @@ class MetricAllocator(CountingAdaptor[A], Generic[A]):
     @property
     def histogram(self) -> dict[int, int]:
         """Number of allocations by size class: the smallest power of two, or 0, that the size does not exceed."""
+        self._end_run()
         return {(1 << index) >> 1: count for index, count in enumerate(self._histogram) if count}
 
     def figures(self) -> dict[str, object]:
@@ -193,10 +197,17 @@ class MetricAllocator(CountingAdaptor[A], Generic[A]):
         top.total_blocks += 1
         self._live_bytes += size
         self._live_blocks += 1
-        self._histogram[size_class(size)] += 1
+        if size != self._run_size:
+            self._end_run()
+            self._run_size = size
+        self._run += 1
         if self._ledger.open:
             self._ledger.added(block.region, size)
         return block if block.size == size else Block(block.address, size, block.region)
+
+    def _end_run(self) -> None:
+        self._histogram[size_class(self._run_size)] += self._run
+        self._run = 0
 
     def deallocate(self, block: Block, layout: Layout) -> None:
         size = layout.size

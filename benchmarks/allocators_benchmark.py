@@ -40,6 +40,7 @@ def run(*, rounds: int, scale: float, output: Path | None) -> None:
         cases = _ours(size) + _theirs(size, numpy, cffi, pyarrow)
         for name, nanoseconds in interleaved(cases, rounds=rounds, repeats=max(1, int(REPEATS[size] * scale))).items():
             times.setdefault(name, {})[size] = nanoseconds
+    single = interleaved(_single_operations(numpy), rounds=rounds, repeats=max(1, int(50_000 * scale)))
     memory = {name: {size: measure(size) for size in SIZES[:5]} for name, measure in _live(numpy, pyarrow).items()}
     print("ns to make and drop a block of n bytes (ratio to bytearray)")
     rows = []
@@ -47,6 +48,11 @@ def run(*, rounds: int, scale: float, output: Path | None) -> None:
         cells = [f"{by_size[size]:.0f} ({by_size[size] / times['bytearray(n)'][size]:.2f})" for size in SIZES]
         rows.append([name, *cells])
     print_table(["", *[str(size) for size in SIZES]], rows)
+    print("\nns of single operations, 64 bytes")
+    print_table(
+        ["", "ns", "to bytearray(64)"],
+        [[name, f"{value:.1f}", f"{value / single['bytearray(64)']:.2f}"] for name, value in single.items()],
+    )
     print(f"\nbytes taken per block of n bytes while {LIVE} are live, Python objects included")
     print_table(
         ["", *[str(size) for size in SIZES[:5]]],
@@ -61,12 +67,32 @@ def run(*, rounds: int, scale: float, output: Path | None) -> None:
             "nanoseconds": {
                 name: {str(size): round(value, 1) for size, value in by.items()} for name, by in times.items()
             },
+            "single_operations": {name: round(value, 1) for name, value in single.items()},
             "bytes_per_live_block": {
                 name: {str(size): value for size, value in by.items()} for name, by in memory.items()
             },
         }
         write_json(output / "allocators.json", data)
         _plot(output / "allocators.svg", times)
+
+
+def _single_operations(numpy: Any) -> list[Case]:
+    layout = Layout(64, 8)
+    # Large enough that a round never needs a second chunk.
+    arena = Arena(PageAlloc(), capacity=1 << 23)
+    metric = MetricAllocator(Arena(PageAlloc(), capacity=1 << 20))
+    stack = StackAlloc(bytearray(1 << 16))
+    cases = [
+        Case("len(list)", "len(x)", {"x": [1]}),
+        Case("bytearray(64)", "bytearray(64)", {}),
+        Case("Arena.allocate", "a.allocate(n)", {"a": arena, "n": layout}, arena.reset),
+        Case("Arena allocate + deallocate", _PAIR, {"a": Arena(PageAlloc()), "n": layout}),
+        Case("MetricAllocator(Arena) allocate + deallocate", _PAIR, {"a": metric, "n": layout}),
+        Case("StackAlloc push + pop", "s.push(5); s.pop()", {"s": stack}),
+    ]
+    if numpy is not None:
+        cases.insert(2, Case("numpy.empty(64)", "f(64)", {"f": numpy.empty}))
+    return cases
 
 
 def _rounded(by_size: Mapping[int, float]) -> dict[str, float]:
