@@ -3,9 +3,9 @@
 `words`: Vec 'q', the instructions. `constants`: Vec 'q', wide constants and tables. `positions`: Vec 'I', for each pc
 the byte offset in the source. `strings`: Vec 'Q', the constant strings one after the other, each laid out as the heap
 lays out a Str: a word of length (low 32 bits) and hash (high 32 bits), then the bytes, padded with zeros to a word.
-Constants refer to them by address, so `strings` is never resized. `functions`: a table "IIII": name symbol (0 for
-`entry`), first pc, end pc, parameter count; row 0 is unused, and rows are those of the IR. `entry` is the pc where a
-run starts: the two words there belong to no function; they call `entry` and halt.
+Constants refer to them by address, so `strings` is never resized. `functions`: a table "IIII": name symbol, first pc,
+end pc, parameter count; row 0 is unused, rows are those of the IR, and the last one is `entry`, which has no name.
+`entry` is the pc where a run starts: the two words there belong to no function; they call `entry` and halt.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ is not emitted yet form a chain through their targets, and so do the calls of a 
 A branch falls through to the block that follows. Where its edges take code, that stands behind the conditional jump, on
 the way that needs it. A match on keys becomes a table, or a chain of comparisons where a table would be too sparse.
 
-Costs: time and memory are linear in the size of the program. Scratch holds 17 bytes a value, 58 a block, and 8 a use in
+Costs: time and memory are linear in the size of the program. Scratch holds 17 bytes a value, 57 a block, and 8 a use in
 the largest function.
 """
 
@@ -208,6 +208,8 @@ class _Emission(Generic[A, S]):
             self._following = blocks[index + 1] if index < last else 0
             self._begin_block(block, previous)
             self._emit_block(block)
+        # What the scan has found is used up exactly.
+        assert self._liveness.count == 0 and len(self._liveness.calls) == 0
         self._fill_tables()
         self._registers.clobbers.data[function] = self._places.written
         self._code.functions.append(ir.function_name[function], start, assembler.pc, ir.function_parameters[function])

@@ -24,7 +24,7 @@ from allocators._mypyc import i64, mypyc_attr
 from allocators.collections import Vec
 from garden.bytecode.liveness import Liveness
 from garden.bytecode.order import BlockOrder
-from garden.bytecode.places import Places, lowest
+from garden.bytecode.places import Places, lowest, only
 from garden.bytecode.regalloc import RegisterAllocator
 from garden.ir.ir import Ir
 
@@ -176,7 +176,7 @@ class Joins(Generic[A, S]):
                     other += 1
                 argument = pool[parameters + other]
             source = places.register_of(argument)
-        places.pinned = 1 << source if source >= 0 else 0
+        places.pinned = only(source) if source >= 0 else 0
         target = self._registers.define(parameter, self._heads[parameter])
         if source < 0:
             places.load(target, argument)
@@ -286,7 +286,7 @@ class Joins(Generic[A, S]):
             value: i64 = places.holds[register]
             if places.is_live(value) and not places.is_constant(value):
                 states.append(value << 8 | register)
-                taken |= 1 << register
+                taken |= only(register)
                 count += 1
         # What was written to slots since the end of the dominator is not there on other ways.
         log = places.log.data
@@ -298,7 +298,7 @@ class Joins(Generic[A, S]):
                     self._saved.append(value)
                 else:
                     states.append(value << 8 | register)
-                    taken |= 1 << register
+                    taken |= only(register)
                     count += 1
         states.data[state + _THROUGH] = count
         return taken
@@ -327,7 +327,7 @@ class Joins(Generic[A, S]):
                 continue
             self._states.append(index << 8 | register)
             hints[parameter] = register + 1
-            taken |= 1 << register
+            taken |= only(register)
             count += 1
         self._states.data[state + _PARAMETERS] = count
         return taken

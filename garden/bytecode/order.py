@@ -27,10 +27,6 @@ from garden.ir.ir import JUMP, RET, SWITCH, TAIL, Ir
 
 S = TypeVar("S", bound=Allocator, covariant=True)
 
-_UNSEEN: Final = 0
-_OPEN: Final = 1
-_DONE: Final = 2
-
 
 @mypyc_attr(native_class=True)
 class BlockOrder(Generic[S]):
@@ -50,7 +46,6 @@ class BlockOrder(Generic[S]):
         "_pending",
         "_postorder",
         "_sibling",
-        "_state",
         "_targets",
         "blocks",
         "dominators",
@@ -64,9 +59,8 @@ class BlockOrder(Generic[S]):
         self.ranks: Vec[S] = Vec(scratch, "I")
         self.dominators: Vec[S] = Vec(scratch, "I")
         self.predecessors: Vec[S] = Vec(scratch, "I")
-        self._state: Vec[S] = Vec(scratch, "B")
         self._edges: Vec[S] = Vec(scratch, "I")  # where in `_targets` the targets of a block are
-        self._count: Vec[S] = Vec(scratch, "I")  # what each step has left to do, or its chain
+        self._count: Vec[S] = Vec(scratch, "I")  # what a step has left to do, or chains of edges
         self._numbers: Vec[S] = Vec(scratch, "I")  # place in reverse postorder
         self._child: Vec[S] = Vec(scratch, "I")
         self._sibling: Vec[S] = Vec(scratch, "I")
@@ -81,7 +75,6 @@ class BlockOrder(Generic[S]):
             self.ranks,
             self.dominators,
             self.predecessors,
-            self._state,
             self._edges,
             self._count,
             self._numbers,
@@ -100,9 +93,9 @@ class BlockOrder(Generic[S]):
             self.blocks.append(first)
             return
         if self._search(first):
+            self._rank(first)
             self._dominate()
             self._layout(first)
-            self._rank(first)
         else:
             # A tree: reverse postorder is preorder.
             self.blocks.extend(self._postorder.view[::-1])
@@ -110,14 +103,13 @@ class BlockOrder(Generic[S]):
     def _search(self, first: int) -> bool:
         """Depth first, the last target first; whether any block has several predecessors.
 
-        Lists the targets of each block and counts predecessors. For a tree the order of discovery is the ranks, and the
-        predecessor the dominator.
+        Lists the targets of each block and counts predecessors. For a tree the order of discovery gives the ranks, and
+        the predecessor is the dominator.
         """
         pending = self._pending
         postorder = self._postorder
         count = self._count.data
         edges = self._edges.data
-        state = self._state.data
         predecessors = self.predecessors.data
         dominators = self.dominators.data
         ranks = self.ranks.data
@@ -133,29 +125,24 @@ class BlockOrder(Generic[S]):
             left: int = count[block]
             if left == 0:
                 pending.pop()
-                state[block] = _DONE
                 postorder.append(block)
                 continue
             count[block] = left - 1
             target: int = self._targets.data[edges[block] + left]
             predecessors[target] += 1
-            reached: int = state[target]
-            if reached == _UNSEEN:
+            if ranks[target]:
+                joins = True
+            else:
                 rank += 1
                 ranks[target] = rank
                 dominators[target] = block
                 self._enter(target)
-            elif reached == _OPEN:
-                raise ValueError(f"control flow has a cycle through block {target}")
-            else:
-                joins = True
         return joins
 
     def _enter(self, block: int) -> None:
         ir = self._ir
         pool = ir.pool.data
         targets = self._targets
-        self._state.data[block] = _OPEN
         start = len(targets)
         self._edges.data[block] = start
         terminator: int = ir.block_last[block]
@@ -189,7 +176,7 @@ class BlockOrder(Generic[S]):
         last = len(self._postorder) - 1
         edges = self._edges.data
         targets = self._targets.data
-        heads = self._count.data  # all 0 after the search
+        heads = self._count.data  # all 0 after ranking
         numbers = self._numbers.data
         predecessors = self.predecessors.data
         dominators = self.dominators.data
@@ -246,12 +233,13 @@ class BlockOrder(Generic[S]):
             block = below
 
     def _rank(self, first: int) -> None:
+        """Number the blocks, each after all that lead to it, the last of several targets first."""
         edges = self._edges.data
         targets = self._targets.data
         ranks = self.ranks.data
         left = self._count.data
         predecessors = self.predecessors.data
-        for block in self.blocks.view:
+        for block in self._postorder.view:
             left[block] = predecessors[block]
         pending = self._pending
         pending.append(first)
@@ -264,9 +252,13 @@ class BlockOrder(Generic[S]):
             for cell in range(start + 1, start + 1 + targets[start]):
                 target: int = targets[cell]
                 missing: int = left[target] - 1
-                left[target] = missing
                 if missing == 0:
                     pending.append(target)
+                elif missing < 0:
+                    raise ValueError(f"control flow has a cycle through block {target}")
+                left[target] = missing
+        if rank < len(self._postorder):
+            raise ValueError("control flow has a cycle")
 
     def close(self) -> None:
         self._links.close()
@@ -278,7 +270,6 @@ class BlockOrder(Generic[S]):
         self._numbers.close()
         self._count.close()
         self._edges.close()
-        self._state.close()
         self.predecessors.close()
         self.dominators.close()
         self.ranks.close()

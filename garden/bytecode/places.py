@@ -35,8 +35,17 @@ _PROBES: Final = 4
 _MIN_IMM: Final = -(1 << 31)
 _MAX_IMM: Final = (1 << 31) - 1
 
+#: The last register that can hold a value.
+LAST_REGISTER: Final = REGISTERS - 2
+_ONLY_LAST: Final = 1 << LAST_REGISTER
 #: By byte: the place of its lowest bit.
 _LOWEST: Final = bytes([8, *[(byte & -byte).bit_length() - 1 for byte in range(1, 256)]])
+
+
+def only(register: i64) -> i64:
+    """The set of one register, at most `LAST_REGISTER`."""
+    # Not `1 << register`: a C compiler takes a small literal for 32 bits.
+    return _ONLY_LAST >> (LAST_REGISTER - register)
 
 
 def lowest(registers: i64) -> i64:
@@ -151,17 +160,17 @@ class Places(Generic[A, S]):
 
     def place(self, register: i64, value: i64) -> None:
         """Note that a register has a value."""
-        self.free &= ~(1 << register)
+        self.free &= ~only(register)
         self.holds[register] = value
         self.home.data[value] = register
 
     def take(self, register: i64, value: i64) -> None:
         """Give a register to a value that is written to it now."""
         self.place(register, value)
-        self.written |= 1 << register
+        self.written |= only(register)
 
     def release(self, register: i64) -> None:
-        self.free |= 1 << register
+        self.free |= only(register)
         self.holds[register] = 0
 
     def release_all(self) -> None:

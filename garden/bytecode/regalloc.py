@@ -25,7 +25,7 @@ from allocators._mypyc import i64, mypyc_attr
 from allocators.collections import Vec
 from garden.bytecode.liveness import NUMBER, RANK_SHIFT, Liveness
 from garden.bytecode.ops import REGISTERS
-from garden.bytecode.places import Places, lowest
+from garden.bytecode.places import Places, lowest, only
 from garden.ir.ir import CALL, Ir
 
 A = TypeVar("A", bound=Allocator, covariant=True)
@@ -103,7 +103,7 @@ class RegisterAllocator(Generic[A, S]):
             places.first_operand = value
             register = self._fetch(value)
             places.first_operand = 0
-        places.pinned = 1 << register
+        places.pinned = only(register)
         if head >> RANK_SHIFT < places.rank:
             places.release(register)
         return register
@@ -115,16 +115,16 @@ class RegisterAllocator(Generic[A, S]):
         self._liveness.consume(right)
         first = places.register_of(left)
         second = places.register_of(right)
-        places.pinned = (1 << first if first >= 0 else 0) | (1 << second if second >= 0 else 0)
+        places.pinned = (only(first) if first >= 0 else 0) | (only(second) if second >= 0 else 0)
         if first < 0 or second < 0:
             places.first_operand = left
             places.second_operand = right
             if first < 0:
                 first = self._fetch(left)
-                places.pinned |= 1 << first
+                places.pinned |= only(first)
             if second < 0:
                 second = first if left == right else self._fetch(right)
-                places.pinned |= 1 << second
+                places.pinned |= only(second)
             places.first_operand = 0
             places.second_operand = 0
         if not places.is_live(left):
@@ -280,7 +280,7 @@ class RegisterAllocator(Generic[A, S]):
         count: i64 = self._pool[self._ir.b[row]]
         self._next_mark = entry & NUMBER
         self._next_arguments = count
-        zone: i64 = (1 << self._in_registers(count)) - 1
+        zone = only(self._in_registers(count)) - 1
         self._next_zone = zone
         self._next_lost = zone | 1
         if self._ops[row] == CALL:
@@ -311,7 +311,7 @@ class RegisterAllocator(Generic[A, S]):
         self._consume(arguments, count)
         for index in range(in_registers):
             if not places.plan(index, pool[arguments + 1 + index]):
-                moved |= 1 << index
+                moved |= only(index)
         places.written |= moved
         self._lost = clobbered | moved
         self._save_lost(top, count == in_registers)
@@ -333,7 +333,7 @@ class RegisterAllocator(Generic[A, S]):
             used &= used - 1
             value: i64 = places.holds[register]
             if places.is_live(value) and places.needs_saving(value):
-                endangered |= 1 << register
+                endangered |= only(register)
                 count += 1
         room = places.free & ~self._lost
         while endangered:
@@ -383,7 +383,7 @@ class RegisterAllocator(Generic[A, S]):
         places.begin_plan()
         for index in range(in_registers):
             if not places.plan(index, pool[arguments + 1 + index]):
-                places.written |= 1 << index
+                places.written |= only(index)
         for index in range(count - 1, in_registers - 1, -1):
             places.push_value(pool[arguments + 1 + index])
         on_stack = count - in_registers

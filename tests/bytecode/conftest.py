@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -17,6 +17,7 @@ from garden.ir.ir import Ir
 from garden.ir.parser import close_parsed, parse_ir
 from garden.ir.verifier import verify as verify_ir
 from garden.std import STANDARD
+from garden.types.host import Package
 from garden.vm.machine import Machine
 
 
@@ -30,9 +31,9 @@ class Bytecode:
         self._irs: list[Ir[Any]] = []
         self._codes: list[Code[Any]] = []
 
-    def parse(self, text: str) -> Ir[Any]:
+    def parse(self, text: str, packages: Mapping[str, Package] = STANDARD) -> Ir[Any]:
         """The verified IR that a text describes."""
-        ir = parse_ir(text, self.memory, STANDARD)
+        ir = parse_ir(text, self.memory, packages)
         self._irs.append(ir)
         assert verify_ir(ir, self.memory) == []
         return ir

@@ -9,6 +9,8 @@ import pytest
 
 from garden.bytecode.disassemble import disassemble
 from garden.bytecode.ops import IMUL_IMM, OPS, PUSH, PUSH2, PUSH3, encode, op_of
+from garden.types.host import HostFunction, Package
+from garden.types.types import Int
 
 Listing = Callable[..., list[str]]
 
@@ -272,6 +274,20 @@ def test_a_tail_call_may_take_more_or_fewer_arguments_than_its_caller(bytecode: 
         }}
     """
     assert bytecode.run(bytecode(text)) == (35 - (count - 1) % 36) * 7
+
+
+@pytest.mark.parametrize("count", [31, 32, 33, 40])
+def test_host_functions_take_arguments_as_calls_do(bytecode: Any, count: int) -> None:
+    parameters = tuple([(f"p{index}", Int) for index in range(count)])
+    host = HostFunction("test", "weigh", parameters, Int, lambda *words: weigh(list(words)))
+    names = ", ".join([f"%v{index}" for index in range(count)])
+    constants = "\n".join([f"%v{index}:Int = {index * index}" for index in range(count)])
+    body = f"{constants}\n%v100:Int = Sys test.weigh({names})\n%v101:Int = Sys test.weigh({names})"
+    text = f"// entry\nfn f1() -> Int {{\nb0:\n{body}\n%v102:Int = ISub %v100, %v101\nret %v102\n}}"
+    ir = bytecode.parse(text, {"test": Package("test", "", [host])})
+    assert bytecode.run(bytecode.emit(ir)) == 0
+    ir = bytecode.parse(text.replace("ret %v102", "ret %v101"), {"test": Package("test", "", [host])})
+    assert bytecode.run(bytecode.emit(ir)) == weigh([index * index for index in range(count)])
 
 
 def test_deep_recursion_with_arguments_on_the_spill_stack_balances(bytecode: Any) -> None:
