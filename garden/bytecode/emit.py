@@ -209,7 +209,8 @@ class _Emission(Generic[A, S]):
             self._begin_block(block, previous)
             self._emit_block(block)
         # What the scan has found is used up exactly.
-        assert self._liveness.count == 0 and len(self._liveness.calls) == 0
+        assert self._liveness.count == 0
+        assert len(self._liveness.calls) == 0
         self._fill_tables()
         self._registers.clobbers.data[function] = self._places.written
         self._code.functions.append(ir.function_name[function], start, assembler.pc, ir.function_parameters[function])
