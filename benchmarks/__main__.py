@@ -11,7 +11,14 @@ BENCHMARKS = {
 }
 
 
+def prefer_installed() -> None:
+    """Import what is installed, which may be compiled, rather than the sources that stand beside this folder."""
+    root = Path(__file__).parent.parent
+    sys.path.sort(key=lambda entry: Path(entry or ".").resolve() == root)
+
+
 def main() -> int:
+    prefer_installed()
     parser = argparse.ArgumentParser(prog="python -m benchmarks")
     parser.add_argument("name", choices=BENCHMARKS, metavar="NAME", help=f"one of {', '.join(BENCHMARKS)}")
     parser.add_argument("--rounds", type=int, default=10, help="interleaved rounds, of which the median counts")
