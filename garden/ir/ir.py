@@ -21,12 +21,15 @@ list: default constant, then key, constant, key, constant, ... Keys are Ints, or
 constants are what `imm` of a constant of that type is. No list but the empty one is referred to twice, so a pass may
 change it in place.
 
+Control never goes backwards: the blocks of a function have no cycles, since the language has no loops and a recursion
+is a call. Passes and the emitter rely on it.
+
 `block` rows: function, first and last instruction, parameter list in `pool`, next block of the function in layout
 order. A block that has died has function 0 and stands in no list.
 
-`function` rows: name symbol (0 for `entry`), first block, last block, return type id, source offset, parameter count.
-The parameters of a function are those of its first block. Row f here is row f of `CheckedProgram.functions`; the last
-row is `entry`, which has no row there.
+`function` rows: name symbol (`entry` has none: go by its row), first block, last block, return type id, source
+offset, parameter count. The parameters of a function are those of its first block. Row f here is row f of
+`CheckedProgram.functions`; the last row is `entry`, which has no row there.
 """
 
 from __future__ import annotations
