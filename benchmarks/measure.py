@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import allocators
+from allocators.report.table import table
 
 
 class Case:
@@ -86,14 +87,7 @@ def _processor() -> str:
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """An aligned table: the first column to the left, figures to the right."""
-    lines = [list(header), *[list(row) for row in rows]]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
-    for line in lines:
-        cells = [
-            line[0].ljust(widths[0]),
-            *[cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True)],
-        ]
-        print("  ".join(cells).rstrip())
+    print(table([header, *rows]))
 
 
 def write_json(path: Path, data: dict[str, Any]) -> None:

@@ -158,11 +158,14 @@ class Compilation:
                     # An adaptor over an allocator that cannot be reset; the stage has freed its blocks anyway.
                     pass
 
+    def in_source_order(self) -> list[Diagnostic]:
+        """The diagnostics of all stages so far, by their place in the source."""
+        return sorted(self.diagnostics, key=_start_of)
+
     def require_valid(self) -> None:
         """Raise `CompileError` where there are diagnostics."""
         if self.diagnostics:
-            diagnostics = sorted(self.diagnostics, key=_start_of)
-            raise CompileError(self.source, diagnostics)
+            raise CompileError(self.source, self.in_source_order())
 
     def parse(self) -> Ast[Allocator]:
         """The AST; syntax errors go to `diagnostics`, and what could be parsed is there all the same."""

@@ -83,7 +83,7 @@ def _check(options: argparse.Namespace, compilation: Compilation) -> int:
         except CompileError:
             pass
     if options.json:
-        found = sorted(compilation.diagnostics, key=_start_of)
+        found = compilation.in_source_order()
         print(json.dumps([diagnostic.as_dict(compilation.source) for diagnostic in found], indent=2))
         return 1 if found else 0
     compilation.require_valid()
@@ -196,7 +196,3 @@ def _size(text: str) -> int:
         return parse_size(text)
     except ValueError as error:
         raise UsageError(str(error)) from None
-
-
-def _start_of(diagnostic: Diagnostic) -> int:
-    return diagnostic.start
