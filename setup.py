@@ -23,7 +23,8 @@ GROUPS = {
 # What must stay in Python, and why.
 UNCOMPILED = {
     "allocators/_mypyc.py",  # stand-ins for what mypyc provides
-    "allocators/protocol.py",  # runtime-checkable protocols, exceptions
+    "allocators/errors.py",  # exceptions
+    "allocators/protocol.py",  # runtime-checkable protocols
     "garden/bindings.py",  # inspects annotations, subclasses a native class
     "garden/engine.py",  # its signatures are documentation
     "garden/errors.py",  # exceptions
@@ -47,7 +48,7 @@ COLD = {
     "allocators/debug.py",
     "allocators/failing.py",
     "allocators/locked.py",
-    "allocators/profile.py",
+    "allocators/profiling.py",
     "allocators/records.py",
     "allocators/replay.py",
     "allocators/report",
@@ -66,6 +67,8 @@ COLD = {
     "garden/ir/parser.py",
     "garden/ir/printer.py",
     "garden/ir/verifier.py",
+    "garden/native/cache.py",
+    "garden/native/image.py",  # spends its time in struct
     "garden/pipeline.py",
     "garden/source.py",
     "garden/syntax/printer.py",

@@ -4,8 +4,7 @@ Type checkers and mypyc see the real names; the interpreter sees stand-ins that 
 never compiled.
 """
 
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mypy_extensions import i64 as i64
     from mypy_extensions import mypyc_attr as mypyc_attr

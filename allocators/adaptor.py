@@ -49,9 +49,9 @@ class Adaptor(BaseAllocator, Generic[A]):
             raise AttributeError(f"{parent!r} does not hand out whole pages")
         return parent.page_size
 
-    def protect(self, block: Block, access: Access) -> None:
+    def protect(self, block: Block, access: Access, offset: int = 0, size: int | None = None) -> None:
         """Forwarded to a parent that hands out whole pages; `MisuseError` for any other."""
-        as_pages(self._parent).protect(block, access)
+        as_pages(self._parent).protect(block, access, offset, size)
 
     def _checkpoint_number(self) -> int:
         """Hook: a checkpoint is about to be taken; returns what `_restored` shall be given."""

@@ -6,13 +6,17 @@ any class with the six methods is an allocator.
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Final, Self
-
 from allocators._mypyc import mypyc_attr
 from allocators.block import Block, copy, released, zero
+from allocators.errors import MisuseError
 from allocators.layout import Layout
-from allocators.protocol import Allocator, MisuseError, Pages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Final, Self
+
+    from allocators.protocol import Allocator, Pages
 
 
 @mypyc_attr(native_class=True, allow_interpreted_subclasses=True)
@@ -137,9 +141,25 @@ def owned_by(allocator: object, block: Block) -> bool:
 
 def as_pages(allocator: object) -> Pages:
     """An allocator as one that hands out whole pages; `MisuseError` where it is not."""
+    from allocators.protocol import Pages
+
     if not isinstance(allocator, Pages):
         raise MisuseError(f"{allocator!r} does not hand out whole pages")
     return allocator
+
+
+def part_end(held: int, page_size: int, offset: int, size: int | None) -> int:
+    """Where a part of a block of `held` bytes ends, by default with the block; `MisuseError` unless it is whole pages.
+
+    The block begins with a page, and its last page belongs to it to the end.
+    """
+    whole = (held + page_size - 1) // page_size * page_size
+    end = whole if size is None else offset + size
+    if not 0 <= offset <= end <= whole or offset % page_size or end % page_size:
+        raise MisuseError(
+            f"bytes {offset} to {end} are not whole pages of {page_size} bytes inside a block of {whole} bytes"
+        )
+    return end
 
 
 def close_parent(allocator: object) -> None:

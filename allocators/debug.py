@@ -34,7 +34,7 @@ from typing import Final, Generic, TypeVar
 
 from allocators._mypyc import i64, mypyc_attr
 from allocators.adaptor import Adaptor
-from allocators.base import as_pages, check_grow, check_shrink, close_parent
+from allocators.base import as_pages, check_grow, check_shrink, close_parent, part_end
 from allocators.block import Block, Region, copy
 from allocators.call_stack import CallStack
 from allocators.layout import Layout
@@ -315,12 +315,20 @@ class DebugAllocator(Adaptor[A], Generic[A]):
             return True
         return any([record.address == block.address for record in [*self._live.values(), *self._quarantine]])
 
-    def protect(self, block: Block, access: Access) -> None:
+    def protect(self, block: Block, access: Access, offset: int = 0, size: int | None = None) -> None:
+        """As `Pages` says; a part can be protected of blocks that were allocated with the alignment of a page.
+
+        All of a block includes the pages that only its canaries are on.
+        """
         record = self._find(block, "protected")
         pages = as_pages(self._parent)
+        outer_offset = 0
+        if offset != 0 or size is not None:
+            size = part_end(record.layout.size, pages.page_size, offset, size) - offset
+            outer_offset = record._front + offset
         record._key.close()
         try:
-            pages.protect(record._outer, access)
+            pages.protect(record._outer, access, outer_offset, size)
         finally:
             record._key.memory = record._make_key().memory
 

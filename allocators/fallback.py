@@ -119,10 +119,10 @@ class FallbackAllocator(BaseAllocator, Generic[A, B]):
         """Bytes in a page of both; `MisuseError` where one does not hand out whole pages."""
         return max(as_pages(self._first).page_size, as_pages(self._second).page_size)
 
-    def protect(self, block: Block, access: Access) -> None:
+    def protect(self, block: Block, access: Access, offset: int = 0, size: int | None = None) -> None:
         """Forwarded to the allocator whose block it is; `MisuseError` where that does not hand out whole pages."""
         owner: Allocator = self._first if owned_by(self._first, block) else self._second
-        as_pages(owner).protect(block, access)
+        as_pages(owner).protect(block, access, offset, size)
 
     def reset(self, policy: ResetPolicy | None = None) -> None:
         """Reset both, by a policy if one is given; `MisuseError` where one cannot be reset."""

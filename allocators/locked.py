@@ -64,9 +64,9 @@ class LockedAllocator(Adaptor[A], Generic[A]):
         with self.lock:
             return super().owns(block)
 
-    def protect(self, block: Block, access: Access) -> None:
+    def protect(self, block: Block, access: Access, offset: int = 0, size: int | None = None) -> None:
         with self.lock:
-            super().protect(block, access)
+            super().protect(block, access, offset, size)
 
     def reset(self, policy: ResetPolicy | None = None) -> None:
         with self.lock:

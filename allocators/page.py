@@ -15,13 +15,18 @@ from __future__ import annotations
 import ctypes
 import mmap
 import sys
-from typing import Final
 
 from allocators._mypyc import i64, mypyc_attr
-from allocators.base import BaseAllocator, check_grow, check_shrink
+from allocators.base import BaseAllocator, check_grow, check_shrink, part_end
 from allocators.block import Block, Region, address_of, dangling, released, zero
+from allocators.errors import AllocError, MisuseError
 from allocators.layout import Layout
-from allocators.protocol import Access, AllocError, MisuseError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+    from allocators.protocol import Access
 
 PAGE_SIZE: Final[int] = mmap.PAGESIZE
 
@@ -46,11 +51,12 @@ class PageAlloc(BaseAllocator):
     are unmapped when the last view dies.
     """
 
-    __slots__ = ("_access", "_allocated", "_live")
+    __slots__ = ("_allocated", "_live", "_sealed")
 
     def __init__(self) -> None:
         self._live: dict[int, Region] = {}
-        self._access: dict[int, str] = {}
+        #: By address of a block of which pages cannot be written: a byte for each of its pages, 1 for those.
+        self._sealed: dict[int, bytearray] = {}
         self._allocated: i64 = 0
 
     @property
@@ -121,7 +127,7 @@ class PageAlloc(BaseAllocator):
         mapping = _mapping_of(region)
         self._allocated -= len(mapping)
         del self._live[block.address]
-        self._access.pop(block.address, None)
+        self._sealed.pop(block.address, None)
         region.close()
         return mapping
 
@@ -164,7 +170,7 @@ class PageAlloc(BaseAllocator):
         """Resize the mapping of a block, by the OS where it can, else by copying."""
         region = self._region_of(block)
         mapping = _mapping_of(region)
-        plain = region.size == len(mapping) and new.align <= PAGE_SIZE and block.address not in self._access
+        plain = region.size == len(mapping) and new.align <= PAGE_SIZE and block.address not in self._sealed
         if not _CAN_REMAP or not plain:
             return self._move(block, old, new, kept)
         size = _round_to_pages(new.size)
@@ -183,29 +189,37 @@ class PageAlloc(BaseAllocator):
         block.release()
         return self._adopt(mapping, size, 1)
 
-    def protect(self, block: Block, access: Access) -> None:
-        """Allow reading ('r'), reading and writing ('rw'), or reading and executing ('rx') of all pages of a block.
+    def protect(self, block: Block, access: Access, offset: int = 0, size: int | None = None) -> None:
+        """Allow reading ('r'), reading and writing ('rw'), or reading and executing ('rx') of the pages of a block.
 
-        While the pages cannot be written, `block.view` is read-only. Raises `MisuseError` where a writable view is
-        still alive that would crash the process when written through, and OSError where the system refuses.
+        `offset` and `size`, in bytes, choose some of them: whole pages, else `MisuseError`. While any page of the block
+        cannot be written, `block.view` is read-only. Raises `MisuseError` where a writable view is still alive that
+        would crash the process when written through, and OSError where the system refuses.
         """
         if sys.platform == "win32":
             raise NotImplementedError("protection of pages is not supported on Windows")
         if access not in _PROTECTIONS:
             raise MisuseError(f"unknown access {access!r}, want one of {', '.join(_PROTECTIONS)}")
         region = self._region_of(block)
+        end = part_end(region.size, PAGE_SIZE, offset, size)
         mapping = _mapping_of(region)
-        offset = region.address - address_of(memoryview(mapping))
+        start = region.address - address_of(memoryview(mapping))
         region.close()
         try:
             if access != "rw" and _has_views(mapping):
                 raise MisuseError(f"a view of {region!r} is still alive; release it before taking away writing")
-            _mprotect(region.address, region.size, _PROTECTIONS[access])
-            self._access[block.address] = access
+            _mprotect(region.address + offset, end - offset, _PROTECTIONS[access])
+            self._note_access(region, access, offset // PAGE_SIZE, end // PAGE_SIZE)
         finally:
-            memory = memoryview(mapping)[offset : offset + region.size]
-            writable = self._access.get(block.address, "rw") == "rw"
-            region.memory = memory if writable else memory.toreadonly()
+            memory = memoryview(mapping)[start : start + region.size]
+            region.memory = memory.toreadonly() if region.address in self._sealed else memory
+
+    def _note_access(self, region: Region, access: Access, first: int, end: int) -> None:
+        """Remember that the pages of a region from `first` up to `end` can be written, or cannot."""
+        sealed = self._sealed.pop(region.address, None) or bytearray(region.size // PAGE_SIZE)
+        sealed[first:end] = (b"\0" if access == "rw" else b"\1") * (end - first)
+        if 1 in sealed:
+            self._sealed[region.address] = sealed
 
     def owns(self, block: Block) -> bool:
         region = self._live.get(block.address)
@@ -237,6 +251,9 @@ def _has_views(mapping: mmap.mmap) -> bool:
         mapping.resize(len(mapping))
     except BufferError:
         return True
+    except (OSError, SystemError):
+        # It looks for views first; then the system may refuse, say where protections differ.
+        pass
     return False
 
 

@@ -5,12 +5,20 @@ it is given to `deallocate`, or to a `grow` or `shrink` that succeeds (which end
 stays). A layout *fits* a block when its alignment is that of the allocation and its size lies between the size last
 asked for and the size last returned.
 
-This module is never compiled: mypyc cannot compile runtime-checkable protocols, nor exceptions derived from builtins.
+The errors themselves stand in `allocators.errors`. This module is never compiled: mypyc cannot compile runtime-checkable
+protocols.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+
+from allocators.errors import AllocError as AllocError
+from allocators.errors import CorruptionError as CorruptionError
+from allocators.errors import DoubleFreeError as DoubleFreeError
+from allocators.errors import LayoutError as LayoutError
+from allocators.errors import LeakError as LeakError
+from allocators.errors import MisuseError as MisuseError
 
 if TYPE_CHECKING:
     from allocators.block import Block
@@ -19,53 +27,6 @@ if TYPE_CHECKING:
 
 #: What code may do with pages: read, read and write, or read and execute. Never write and execute at once.
 Access = Literal["r", "rw", "rx"]
-
-
-class LayoutError(ValueError):
-    """A size or an alignment that no allocation can have."""
-
-
-class MisuseError(ValueError):
-    """A block or view was used against the contract: released, foreign, or with a layout that does not fit it."""
-
-
-class DoubleFreeError(MisuseError):
-    """A block was given back, grown or shrunk after it had ended."""
-
-
-class CorruptionError(MisuseError):
-    """Bytes were written that belong to no live block: before or behind one, or after it was freed."""
-
-
-class LeakError(MisuseError):
-    """Blocks were still live when their allocator was closed."""
-
-
-class AllocError(MemoryError):
-    """An allocator could not serve a request; nothing has changed.
-
-    `size` and `align` are what was asked for, in bytes; `limit` and `in_use` are the allocator's own figures in bytes,
-    or None where it has none. `allocator` is the allocator's name.
-    """
-
-    def __init__(
-        self, allocator: str, layout: Layout, *, limit: int | None = None, in_use: int | None = None, reason: str = ""
-    ) -> None:
-        self.allocator = allocator
-        self.size: int = layout.size
-        self.align: int = layout.align
-        self.limit = limit
-        self.in_use = in_use
-        self.reason = reason
-        message = f"{allocator}: cannot allocate {self.size} bytes aligned to {self.align}"
-        details = []
-        if reason:
-            details.append(reason)
-        if limit is not None:
-            details.append(f"limit {limit} bytes")
-        if in_use is not None:
-            details.append(f"in use {in_use} bytes")
-        super().__init__(f"{message} ({', '.join(details)})" if details else message)
 
 
 @runtime_checkable
@@ -113,8 +74,12 @@ class Pages(Allocator, Protocol):
         """Bytes in a page."""
         ...
 
-    def protect(self, block: Block, access: Access) -> None:
-        """Set what may be done with all pages of `block`."""
+    def protect(self, block: Block, access: Access, offset: int = 0, size: int | None = None) -> None:
+        """Set what may be done with the pages of `block`: with all, or with `size` bytes from byte `offset` on.
+
+        A part is whole pages inside the block, anything else is a `MisuseError`; without `size` it reaches to the
+        block's end. While any page of the block cannot be written, `block.view` is read-only.
+        """
         ...
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 BENCHMARKS = {
     "allocators": "nanoseconds and bytes per block, beside what Python offers otherwise",
     "arena": "cached cursor and start against the same arena through its chunk",
+    "languages": "garden's engines beside Lua, JavaScript, Python and C, on nine workloads",
+    "compile": "lines per second of each stage, and bytes per node, beside CPython and pycparser",
 }
 
 
@@ -19,14 +21,22 @@ def prefer_installed() -> None:
 
 def main() -> int:
     prefer_installed()
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("--rounds", type=int, default=10, help="interleaved rounds, of which the median counts")
+    common.add_argument("--quick", action="store_true", help="a tenth of the work, to see that it runs")
+    common.add_argument("--output", type=Path, metavar="DIR", help="write NAME.json and NAME.svg there")
     parser = argparse.ArgumentParser(prog="python -m benchmarks")
-    parser.add_argument("name", choices=BENCHMARKS, metavar="NAME", help=f"one of {', '.join(BENCHMARKS)}")
-    parser.add_argument("--rounds", type=int, default=10, help="interleaved rounds, of which the median counts")
-    parser.add_argument("--quick", action="store_true", help="a tenth of the work, to see that it runs")
-    parser.add_argument("--output", type=Path, metavar="DIR", help="write NAME.json and NAME.svg there")
-    options = parser.parse_args()
-    benchmark = importlib.import_module(f"benchmarks.{options.name}_benchmark")
-    benchmark.run(rounds=options.rounds, scale=0.1 if options.quick else 1.0, output=options.output)
+    names = parser.add_subparsers(dest="name", metavar="NAME", required=True)
+    for name, text in BENCHMARKS.items():
+        names.add_parser(name, parents=[common], help=text, description=text)
+    languages = names.choices["languages"]
+    languages.add_argument("--workloads", nargs="+", metavar="NAME", help="only these")
+    languages.add_argument(
+        "--runtimes", nargs="+", metavar="NAME", help="only these; garden-reference must be asked for"
+    )
+    options = vars(parser.parse_args())
+    benchmark = importlib.import_module(f"benchmarks.{options.pop('name')}_benchmark")
+    benchmark.run(scale=0.1 if options.pop("quick") else 1.0, **options)
     return 0
 
 

@@ -21,7 +21,7 @@ from allocators import (
     PoolAllocator,
     StackAlloc,
 )
-from benchmarks.measure import Case, environment, interleaved, optional, print_table, write_json
+from benchmarks.measure import Case, environment, interleaved, optional, print_table, pyplot, write_json
 
 SIZES = (16, 64, 256, 1024, 4096, 65536, 1 << 20)
 REPEATS = {16: 20000, 64: 20000, 256: 20000, 1024: 20000, 4096: 10000, 65536: 2000, 1 << 20: 200}
@@ -169,12 +169,10 @@ def _live(numpy: Any, pyarrow: Any) -> dict[str, Callable[[int], int]]:
 
 
 def _plot(path: Path, times: dict[str, dict[int, float]]) -> None:
-    try:
-        from matplotlib import pyplot
-    except ImportError:
-        print("no plot: pip install matplotlib")
+    plots = pyplot()
+    if plots is None:
         return
-    figure, axes = pyplot.subplots(figsize=(8, 5))
+    figure, axes = plots.subplots(figsize=(8, 5))
     for name, by_size in times.items():
         ours = name[0].isupper()
         axes.plot(list(by_size), list(by_size.values()), "-o" if ours else "--", label=name, linewidth=2 if ours else 1)

@@ -9,6 +9,7 @@ import statistics
 import sys
 import timeit
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,21 +29,29 @@ class Case:
 
 
 def interleaved(cases: Sequence[Case], *, rounds: int, repeats: int) -> dict[str, float]:
-    """Median nanoseconds per statement of each case. Every round runs each case once, so that all see the same machine.
+    """Median nanoseconds per statement of each case."""
+
+    def timed(case: Case) -> dict[str, float]:
+        if case.before is not None:
+            case.before()
+        return {case.name: case.timer.timeit(repeats) / repeats * 1e9}
+
+    return medians([partial(timed, case) for case in cases], rounds=rounds)
+
+
+def medians(runs: Sequence[Callable[[], dict[str, float]]], *, rounds: int) -> dict[str, float]:
+    """The median of each figure, less being better. Every round does each run once, so that all see the same machine.
 
     Within a round the better of two runs counts, which leaves out most interruptions.
     """
-    times: dict[str, list[float]] = {case.name: [] for case in cases}
+    figures: dict[str, list[float]] = {}
     for number in range(rounds):
-        for case in cases:
-            runs = []
-            for _ in range(2):
-                if case.before is not None:
-                    case.before()
-                runs.append(case.timer.timeit(repeats))
-            times[case.name].append(min(runs) / repeats * 1e9)
+        for run in runs:
+            once, again = run(), run()
+            for name, value in once.items():
+                figures.setdefault(name, []).append(min(value, again[name]))
         progress(number + 1, rounds)
-    return {name: statistics.median(values) for name, values in times.items()}
+    return {name: statistics.median(values) for name, values in figures.items()}
 
 
 def progress(done: int, total: int) -> None:
@@ -60,6 +69,16 @@ def optional(module: str, missing: list[str]) -> Any:
     except ImportError:
         missing.append(module)
         return None
+
+
+def pyplot() -> Any:
+    """What draws plots, or None, which is said."""
+    missing: list[str] = []
+    module = optional("matplotlib", missing)
+    if module is None:
+        print("no plot: pip install matplotlib")
+        return None
+    return importlib.import_module("matplotlib.pyplot")
 
 
 def environment(modules: Sequence[Any] = ()) -> dict[str, str]:
@@ -94,3 +113,14 @@ def write_json(path: Path, data: dict[str, Any]) -> None:
     """Write a result so that it can be compared line by line."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(data, indent=2) + "\n")
+
+
+def write_flavour(path: Path, data: dict[str, Any]) -> dict[str, Any]:
+    """Write a result of the installed flavour beside that of the other one, if the file has it; return them by flavour.
+
+    `data` has an "environment".
+    """
+    flavours: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    flavours[data["environment"]["flavour"]] = data
+    write_json(path, flavours)
+    return flavours

@@ -1,7 +1,8 @@
 """Diagnostics: what can be wrong with a program, as data, and how it is shown.
 
 `CODES` is the one list of everything that can be reported. A code is for life: its number is never given to another
-mistake. E01.. lexer, E02.. parser, E03.. types, E04.. lowering, T.. traps at run time.
+mistake. E01.. lexer, E02.. parser, E03.. types, E04.. lowering, E05.. executables, T.. traps
+at run time.
 """
 
 from __future__ import annotations
@@ -53,8 +54,10 @@ CODES: Final[dict[str, str]] = {
     "E0325": "this function is declared but not implemented",
     "E0326": "a record is too large",
     "E0327": "two packages of one name",
+    "E0328": "an array is too large",
     "E0401": "integer outside 64 bits",
     "E0402": "double out of range",
+    "E0501": "a function that an executable cannot call",
     "T0001": "division by zero",
     "T0002": "stack overflow",
     "T0003": "out of memory",

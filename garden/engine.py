@@ -19,12 +19,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import RLock
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, overload
 
 from allocators import Allocator, StackAlloc
 from garden.bindings import Package
 from garden.diagnostics import Diagnostic
 from garden.errors import GardenError, Trap
+from garden.machines import MachineOptions, make_machine
 from garden.pipeline import Compilation, StageAllocators
 from garden.source import Source
 from garden.std import STANDARD
@@ -33,9 +34,11 @@ from garden.types import host
 from garden.types.spelling import closest
 from garden.types.types import Type
 from garden.vm.heap import DEFAULT_LIMIT
-from garden.vm.machine import FRAME_LIMIT, Machine
 from garden.vm.runtime import write_stdout
 from garden.vm.values import from_word, to_word
+
+if TYPE_CHECKING:
+    from garden.machines import AnyMachine
 
 F = TypeVar("F", bound=Callable[..., Any])
 P = TypeVar("P", bound=host.Package)
@@ -50,8 +53,7 @@ class Engine:
     `packages` are those that programs may import, the standard ones unless told otherwise. `allocators` are those of
     the stages, which stay the caller's; of a mapping, every program adds arenas of its own for the stages that it does
     not have. An arena that all programs share grows until the caller resets it. `level` is that of optimisation, 0 or
-    1. `heap_limit` is in bytes, `frame_limit` in active calls, and `spill` the spill stack to use. `write` is given the
-    output, as UTF-8. With `backtrace`, traps carry the names of the active functions.
+    1. How programs run is said as for `MachineOptions`.
     """
 
     def __init__(
@@ -60,8 +62,10 @@ class Engine:
         *,
         allocators: StageAllocators | Mapping[str, Allocator] | None = None,
         level: int = 1,
+        engine: str = "auto",
         heap_limit: int = DEFAULT_LIMIT,
-        frame_limit: int = FRAME_LIMIT,
+        frame_limit: int | None = None,
+        stack_size: int | None = None,
         spill: StackAlloc | None = None,
         write: Callable[[bytes], object] = write_stdout,
         backtrace: bool = False,
@@ -69,11 +73,15 @@ class Engine:
         self._packages: Final[dict[str, host.Package]] = {}
         self._allocators: Final = allocators
         self._level: Final = level
-        self._heap_limit: Final = heap_limit
-        self._frame_limit: Final = frame_limit
-        self._spill: Final = spill
-        self._write: Final = write
-        self._backtrace: Final = backtrace
+        self._options: Final = MachineOptions(
+            engine,
+            write=write,
+            heap_limit=heap_limit,
+            frame_limit=frame_limit,
+            stack_size=stack_size,
+            spill=spill,
+            backtrace=backtrace,
+        )
         self._programs: Final[dict[int, Program]] = {}
         self._running = 0
         self._lock: Final = RLock()
@@ -109,7 +117,8 @@ class Engine:
     def compile(self, source: str | Source, *, name: str = "<string>") -> Program:
         """Compile a program; diagnostics call it by its name.
 
-        Raises `CompileError` with all diagnostics where it is not valid, `AllocError` where a stage runs out of memory.
+        Raises `CompileError` with all diagnostics where it is not valid, `AllocError` where a stage, or the machine that
+        will run it, finds no memory, and `EngineError` where the engine asked for is not available.
         """
         if isinstance(source, str):
             source = Source(name, source.encode())
@@ -149,13 +158,13 @@ class Program:
         self.compilation: Final = compilation
         self._engine: Final = engine
         self._owns_allocators: Final = owns_allocators
-        self._machine: Machine[Allocator] | None = None
         self._running = False
         self._closed = False
+        self._machine: AnyMachine | None = None
         try:
             ir = compilation.optimise()
             self.result: Final[Type] = compilation.check().types.type(ir.function_result[ir.function_count - 1])
-            compilation.emit()
+            self._machine = make_machine(compilation, engine._options, whole=True)
         except BaseException:
             self._release()
             raise
@@ -203,7 +212,7 @@ class Program:
         """Run the program from its start in a fresh state, and return the value of its last top-level item.
 
         `into` is as for `function`. Raises `Trap`, with a note of where it happened, or whatever a host function
-        raises; the program can be run again after either. `AllocError` where there is no memory for the machine.
+        raises; the program can be run again after either.
         """
         with self._run() as machine:
             return from_word(machine.heap, self.result, machine.run(), into)
@@ -217,24 +226,15 @@ class Program:
             yield
 
     @contextmanager
-    def _run(self) -> Iterator[Machine[Allocator]]:
+    def _run(self) -> Iterator[AnyMachine]:
         """The machine, for one run."""
         engine = self._engine
         with self._open():
             if self._running:
                 raise GardenError(f"{self.source.name} is running already")
-            if engine._spill is not None and engine._running:
+            if engine._options.spill is not None and engine._running:
                 raise GardenError(f"{self.source.name} cannot run: the spill stack of the engine is in use")
-            if self._machine is None:
-                self._machine = Machine(
-                    self.compilation.emit(),
-                    self.allocators["run"],
-                    spill=engine._spill,
-                    write=engine._write,
-                    heap_limit=engine._heap_limit,
-                    frame_limit=engine._frame_limit,
-                    backtrace=engine._backtrace,
-                )
+            assert self._machine is not None
             self._running = True
             engine._running += 1
             try:

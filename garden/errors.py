@@ -28,6 +28,14 @@ class CompileError(GardenError):
         super().__init__("\n".join(shown))
 
 
+class ImageError(GardenError):
+    """An object file cannot be loaded: it is damaged, for another machine, or in need of what is not there."""
+
+
+class EngineError(GardenError):
+    """An engine cannot run here: there is no machine code for this system, or nothing to make it with."""
+
+
 class Trap(GardenError):
     """A running program did what it must not: `code` is one of the T codes.
 

@@ -16,6 +16,7 @@ from allocators.base import close_parent
 from allocators.spec import parse_spec
 from garden.bytecode.code import Code
 from garden.bytecode.emit import Emitter
+from garden.bytecode.ops import REGISTERS
 from garden.diagnostics import Diagnostic
 from garden.errors import CompileError
 from garden.ir.ir import Ir
@@ -30,8 +31,10 @@ from garden.types.program import CheckedProgram
 
 T = TypeVar("T")
 
-#: The stages, in order. `optimise` works on what `lower` made, and keeps nothing itself.
-STAGES: Final = ("parse", "check", "lower", "optimise", "emit", "run")
+#: The stages, in order. `optimise` works on what `lower` made, and keeps nothing itself; `native` is machine code.
+STAGES: Final = ("parse", "check", "lower", "optimise", "emit", "native", "run")
+#: The stage whose allocator must be one of `Pages`.
+_PAGES: Final = "native"
 SCRATCH: Final = "scratch"
 
 
@@ -39,7 +42,8 @@ SCRATCH: Final = "scratch"
 class StageAllocators:
     """One allocator per stage, and one for scratch that all stages share.
 
-    What is not given is an `Arena` over pages of its own, which `close` closes; what is given stays the caller's.
+    What is not given is an `Arena` over pages of its own, for `native` plain pages, which `close` closes; what is given
+    stays the caller's.
     """
 
     __slots__ = ("_allocators", "_owned")
@@ -54,7 +58,7 @@ class StageAllocators:
         for name in (*STAGES, SCRATCH):
             allocator = given.get(name)
             if allocator is None:
-                allocator = Arena(PageAlloc())
+                allocator = PageAlloc() if name == _PAGES else Arena(PageAlloc())
                 self._owned.append(allocator)
             self._allocators[name] = allocator
 
@@ -108,7 +112,8 @@ class Compilation:
 
     Each method runs its stage, and those before it that have not run yet, once; asking again gives the same product.
     A stage that needs a valid program raises `CompileError` where there are diagnostics. A stage that runs out of
-    memory raises `AllocError`, keeps nothing, and can be tried again; `stage` says which it was.
+    memory raises `AllocError`, keeps nothing, and can be tried again; `stage` says which it was. Bytecode uses so many
+    `registers` at most; fewer than all are for tests.
     """
 
     __slots__ = (
@@ -121,15 +126,23 @@ class Compilation:
         "_packages",
         "allocators",
         "diagnostics",
+        "registers",
         "source",
         "stage",
     )
 
     def __init__(
-        self, source: Source, allocators: StageAllocators, packages: Mapping[str, Package], *, level: int = 1
+        self,
+        source: Source,
+        allocators: StageAllocators,
+        packages: Mapping[str, Package],
+        *,
+        level: int = 1,
+        registers: int = REGISTERS,
     ) -> None:
         self.source: Final = source
         self.allocators: Final = allocators
+        self.registers: Final = registers
         self.diagnostics: Final[list[Diagnostic]] = []
         self.stage = STAGES[0]
         self._packages: Final = packages
@@ -220,7 +233,17 @@ class Compilation:
         return self._code
 
     def _emit(self, allocator: Allocator, scratch: Allocator) -> Code[Allocator]:
-        return Emitter(allocator, scratch, optimize=self._level > 0).emit(self.optimise())
+        return Emitter(allocator, scratch, optimize=self._level > 0, registers=self.registers).emit(self.optimise())
+
+    def generate(self, make: Callable[[Ir[Allocator], Allocator], T]) -> T:
+        """What `make` makes of the optimised IR, with scratch memory, as the stage `native`.
+
+        The IR is of no more use then, and is given back.
+        """
+        ir = self.optimise()
+        product = self._run("native", lambda _allocator, scratch: make(ir, scratch))
+        self._close_ir()
+        return product
 
     def _close_ir(self) -> None:
         if self._ir is not None:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from garden.errors import Trap
+from garden.traps import DIVISION_BY_ZERO, trap
 
 MIN_INT: Final = -(1 << 63)
 MAX_INT: Final = (1 << 63) - 1
@@ -42,7 +42,7 @@ def wrap(value: int) -> int:
 def idiv(dividend: int, divisor: int) -> int:
     """Int division. Raises `Trap` where the divisor is 0."""
     if divisor == 0:
-        raise division_by_zero()
+        raise trap(DIVISION_BY_ZERO)
     quotient = abs(dividend) // abs(divisor)
     return wrap(-quotient if (dividend < 0) != (divisor < 0) else quotient)
 
@@ -50,7 +50,7 @@ def idiv(dividend: int, divisor: int) -> int:
 def imod(dividend: int, divisor: int) -> int:
     """Int remainder. Raises `Trap` where the divisor is 0."""
     if divisor == 0:
-        raise division_by_zero()
+        raise trap(DIVISION_BY_ZERO)
     remainder = abs(dividend) % abs(divisor)
     return -remainder if dividend < 0 else remainder
 
@@ -58,7 +58,7 @@ def imod(dividend: int, divisor: int) -> int:
 def ddiv(dividend: float, divisor: float) -> float:
     """Double division. Raises `Trap` where the divisor is 0.0 or -0.0."""
     if divisor == 0.0:
-        raise division_by_zero()
+        raise trap(DIVISION_BY_ZERO)
     return dividend / divisor
 
 
@@ -83,8 +83,3 @@ def word_of(value: float) -> int:
     """The word that holds a Double."""
     word: int = _WORD.unpack(_DOUBLE.pack(value))[0]
     return word
-
-
-def division_by_zero() -> Trap:
-    """What a division by zero raises."""
-    return Trap("T0001", "division by zero")

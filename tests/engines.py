@@ -1,17 +1,28 @@
-"""Engines: what can execute the code of a test program, by name."""
+"""Engines: what can run a test program, by name."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from allocators import Allocator
-from garden.bytecode.code import Code
 from garden.errors import Trap
+from garden.machines import MachineOptions, make_machine
+from garden.native.target import host_target
+from garden.pipeline import Compilation
 from garden.types.types import Type
 from garden.vm.heap import DEFAULT_LIMIT
-from garden.vm.machine import Machine
 from garden.vm.values import from_word
+
+#: Those that run here.
+ENGINES = ("reference", "interpreter", "jit") if host_target() else ("reference",)
+#: Those that run bytecode.
+OF_BYTECODE = ENGINES[:2]
+
+#: By engine, the stages that need no memory of their own. The optimiser works on what lowering has made, with scratch.
+IDLE = {
+    "reference": {"optimise", "native"},
+    "interpreter": {"optimise"},
+    "jit": {"optimise", "emit"},
+}
 
 
 class Outcome:
@@ -23,21 +34,18 @@ class Outcome:
         self.trap = trap
 
 
-#: Runs code over an allocator. Further: the type of its value, the limit of its heap in bytes, whether to keep a
-#: backtrace.
-Engine = Callable[[Code[Any], Allocator, Type, int | None, bool], Outcome]
-
-
-def reference(code: Code[Any], allocator: Allocator, result: Type, heap_limit: int | None, backtrace: bool) -> Outcome:
-    """The machine in Python."""
+def run(compilation: Compilation, engine: str, result: Type, heap_limit: int | None, backtrace: bool) -> Outcome:
+    """Run a program whose value has a type. `heap_limit` is in bytes; `backtrace` whether to keep one."""
     output = bytearray()
-    limit = DEFAULT_LIMIT if heap_limit is None else heap_limit
-    with Machine(code, allocator, write=output.extend, heap_limit=limit, backtrace=backtrace) as machine:
+    options = MachineOptions(
+        engine,
+        write=output.extend,
+        heap_limit=DEFAULT_LIMIT if heap_limit is None else heap_limit,
+        backtrace=backtrace,
+    )
+    with make_machine(compilation, options, whole=False) as machine:
         try:
             word = machine.run()
         except Trap as trap:
             return Outcome(output.decode(), None, trap)
         return Outcome(output.decode(), from_word(machine.heap, result, word), None)
-
-
-ENGINES: dict[str, Engine] = {"reference": reference}

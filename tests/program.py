@@ -16,13 +16,12 @@ from types import TracebackType
 from typing import Any
 
 from annotations import AnnotationError, Annotations
-from engines import ENGINES, Outcome
+from engines import OF_BYTECODE, Outcome, run
 from packages import PACKAGES
 
 from allocators import Allocator, Arena, PageAlloc
 from allocators.debug import DebugAllocator
 from garden.bytecode.disassemble import disassemble
-from garden.bytecode.emit import Emitter
 from garden.bytecode.ops import REGISTERS
 from garden.bytecode.verifier import verify as verify_code
 from garden.diagnostics import Diagnostic
@@ -55,11 +54,11 @@ class Program:
 
         The code uses so many registers at most.
         """
-        with _Memory() as memory, self._compile(memory, level) as compilation:
+        with _Memory() as memory, self._compile(memory, level, registers) as compilation:
             diagnostics = _diagnostics(compilation, self.claims.mode == "check")
             if diagnostics or self.claims.mode == "check":
                 return diagnostics, None
-            return [], self._run(compilation, engine, registers)
+            return [], self._run(compilation, engine)
 
     def check(self, engine: str, level: int) -> None:
         """Compile and run. Raises `Mismatch` where a claim does not hold."""
@@ -82,32 +81,25 @@ class Program:
                 return disassemble(compilation.emit())
             lines = [diagnostic.render(compilation.source) for diagnostic in diagnostics]
             if not diagnostics and self.claims.mode == "run":
-                trap = self._run(compilation, "reference", REGISTERS).trap
+                trap = self._run(compilation, "reference").trap
                 if trap is not None:
                     rendered = Diagnostic(trap.code, trap.message, trap.offset, 0).render(compilation.source)
                     lines.extend([rendered, *trap.backtrace])
             return "".join([f"{line}\n" for line in lines])
 
-    def _compile(self, memory: _Memory, level: int) -> Compilation:
-        return Compilation(self.source, memory.allocators, PACKAGES, level=level)
+    def _compile(self, memory: _Memory, level: int, registers: int = REGISTERS) -> Compilation:
+        return Compilation(self.source, memory.allocators, PACKAGES, level=level, registers=registers)
 
-    def _run(self, compilation: Compilation, engine: str, registers: int) -> Outcome:
+    def _run(self, compilation: Compilation, engine: str) -> Outcome:
         claims = self.claims
         ir = compilation.optimise(_verifies)
         result = ir.checked.types.type(ir.function_result[ir.function_count - 1])
-        allocators = compilation.allocators
-        if registers == REGISTERS:
-            code = compilation.emit()
-        else:
-            code = Emitter(allocators["emit"], allocators[SCRATCH], registers=registers).emit(ir)
-        try:
+        if engine in OF_BYTECODE:
             with Arena(PageAlloc()) as scratch:
-                messages = verify_code(code, scratch, registers=registers)
+                messages = verify_code(compilation.emit(), scratch, registers=compilation.registers)
             assert not messages, f"bytecode: {'; '.join(messages)}"
-            backtrace = claims.backtrace is not None or "stderr" in claims.snapshots
-            return ENGINES[engine](code, allocators["run"], result, claims.heap_limit, backtrace)
-        finally:
-            code.close()
+        backtrace = claims.backtrace is not None or "stderr" in claims.snapshots
+        return run(compilation, engine, result, claims.heap_limit, backtrace)
 
     def _wrong_diagnostics(self, diagnostics: list[Diagnostic]) -> list[str]:
         wrong = []
@@ -162,7 +154,10 @@ class _Memory:
 
     def __init__(self) -> None:
         # One frame a block tells which stage leaks, and more would take longer than the stages.
-        self._debug = {stage: DebugAllocator(Arena(PageAlloc()), depth=1) for stage in (*STAGES, SCRATCH)}
+        self._debug = {
+            stage: DebugAllocator(PageAlloc() if stage == "native" else Arena(PageAlloc()), depth=1)
+            for stage in (*STAGES, SCRATCH)
+        }
         self._closing = ExitStack()
         self.allocators = StageAllocators(self._debug)
 

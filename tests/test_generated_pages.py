@@ -24,6 +24,7 @@ _PARTS = {
     "E02": "Syntax",
     "E03": "Names and types",
     "E04": "Literals",
+    "E05": "Executables",
     "T00": "Traps",
 }
 

@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
+import shapes
 from annotations import LEVELS
 from engines import ENGINES
 from program import Program
+from shapes import Shape
+
+from garden.bytecode.ops import JMP, LOOKUP, OPS, SWITCH, op_of
+from garden.pipeline import Compilation, StageAllocators
+from garden.source import Source
+from garden.std import STANDARD
 
 HEAD = 'import ("io" "arr" "str")\n'
 
 
+def with_calls(shape: Shape, name: str, arguments: tuple[int, ...]) -> str:
+    """The garden program of a shape, and calls of a function of it, which must give what the Python program gives."""
+    functions: dict[str, Callable[[int], int]] = {}
+    exec(shape.python, functions)
+    # The argument is no constant for the compiler.
+    calls = [
+        f"io.println({name}(arr.get([{n}] 0))) # expect: {(functions[name](n) + 2**63) % 2**64 - 2**63}"
+        for n in arguments
+    ]
+    return HEAD + shape.garden + "\n".join(calls)
+
+
 def a_match_with_a_thousand_integers() -> str:
-    arms = "\n".join([f"n == {key * 7 % 1009} {{ {key} }}" for key in range(1000)])
-    known: dict[int, int] = {}
-    for key in range(1000):
-        known.setdefault(key * 7 % 1009, key)
-    asked = (0, 1, 500, 1008, 1007, -1, 2000)
-    calls = "\n".join([f"io.println(f({n})) # expect: {known.get(n, -1)}" for n in asked])
-    return f"{HEAD}fn f(n:Int) Int {{ match {{\n{arms}\n{{ -1 }} }} }}\n{calls}"
+    return with_calls(shapes.match(1000), "f", (0, 1, 500, 1008, 1007, -1, 2000))
 
 
 def a_match_with_four_hundred_strings() -> str:
@@ -39,25 +53,16 @@ def a_match_with_three_hundred_conditions() -> str:
     return f"{HEAD}fn f(n:Int) Int {{ match {{\n{arms}\n{{ -1 }} }} }}\n{calls}"
 
 
-def a_sum_of_two_thousand_terms() -> str:
-    terms = " ".join([f"{'+-'[index % 2]} n * {index}" for index in range(1, 2001)])
-    total = sum([3 * index * (-1 if index % 2 else 1) for index in range(1, 2001)])
-    return f"{HEAD}fn f(n:Int) Int {{\n0 {terms}\n}}\nio.println(f(arr.get([3] 0))) # expect: {total}"
+def a_sum_of_a_thousand_terms() -> str:
+    return with_calls(shapes.expression(1000), "f", (3,))
 
 
 def a_body_of_two_thousand_lines() -> str:
-    lines = ["let x0 = n"]
-    value = 5
-    for index in range(1, 2001):
-        lines.append(f"let x{index} = x{index - 1} * 3 + {index}")
-        value = (value * 3 + index + 2**63) % 2**64 - 2**63
-    body = "\n".join(lines)
-    return f"{HEAD}fn f(n:Int) Int {{\n{body}\nx2000\n}}\nio.println(f(arr.get([5] 0))) # expect: {value}"
+    return with_calls(shapes.body(2000), "f", (5,))
 
 
 def five_hundred_functions() -> str:
-    functions = "\n".join([f"fn f{index}(n:Int) Int {{ f{index + 1}(n + {index}) }}" for index in range(500)])
-    return f"{HEAD}{functions}\nfn f500(n:Int) Int {{ n * 2 }}\nio.println(f0(1)) # expect: {2 * (1 + 499 * 250)}"
+    return with_calls(shapes.tower(500), "f499", (0, 3, 600))
 
 
 def a_thousand_calls_in_each_other() -> str:
@@ -140,7 +145,7 @@ PROGRAMS = [
     a_match_with_a_thousand_integers,
     a_match_with_four_hundred_strings,
     a_match_with_three_hundred_conditions,
-    a_sum_of_two_thousand_terms,
+    a_sum_of_a_thousand_terms,
     a_body_of_two_thousand_lines,
     five_hundred_functions,
     a_thousand_calls_in_each_other,
@@ -161,3 +166,36 @@ PROGRAMS = [
 @pytest.mark.parametrize("make", PROGRAMS)
 def test_a_large_program(make: Callable[[], str], engine: str, level: int) -> None:
     Program(make.__name__, make()).check(engine, level)
+
+
+def opcodes(text: str) -> Counter[int]:
+    """How often the code of a program at -O1 has each opcode."""
+    with (
+        StageAllocators() as allocators,
+        Compilation(Source("test", text.encode()), allocators, STANDARD) as compilation,
+    ):
+        return Counter([op_of(word) for word in compilation.emit().words.view])
+
+
+def test_a_match_of_five_hundred_strings_that_gives_constants_is_one_lookup() -> None:
+    arms = "\n".join([f'word == "kw_{key}" {{ {key * key} }}' for key in range(500)])
+    found = opcodes(
+        f"{HEAD}fn value(word:Str) Int {{ match {{\n{arms}\n{{ -1 }} }} }}\n"
+        "fn sum(n:Int total:Int) Int { match {\n"
+        'n == 0 { total }\n{ sum(n - 1 total + value(str.concat("kw_" str.from(n)))) } } }\n'
+        "io.println(sum(600 0))"
+    )
+    assert found[LOOKUP] == 1
+    assert found[SWITCH] == 0
+    # Nothing but the loop compares.
+    assert sum(found.values()) < 30
+
+
+def test_a_match_of_a_thousand_dense_integers_is_one_lookup_or_one_switch() -> None:
+    call = "io.println(f(arr.get([7] 0)))"
+    found = opcodes(f"{HEAD}{shapes.match(1000).garden}{call}")
+    assert (found[LOOKUP], found[SWITCH]) == (1, 0)
+    arms = "\n".join([f"n == {key} {{ io.println({key}) {key} }}" for key in range(1000)])
+    found = opcodes(f"{HEAD}fn f(n:Int) Int {{ match {{\n{arms}\n{{ -1 }} }} }}\n{call}")
+    assert (found[LOOKUP], found[SWITCH]) == (0, 1)
+    assert sum([count for op, count in found.items() if OPS[op].name.startswith("jmp") and op != JMP]) == 0

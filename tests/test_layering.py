@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 # From the ground up. A module may import from its own layer and those above it in this list.
 LAYERS = (
     ("allocators",),
-    ("garden.source", "garden.errors", "garden.semantics"),
+    ("garden.source", "garden.errors", "garden.traps", "garden.semantics"),
     ("garden.diagnostics",),
     ("garden.syntax",),
     ("garden.types",),
@@ -21,6 +21,8 @@ LAYERS = (
     ("garden.vm",),
     ("garden.std",),
     ("garden.pipeline",),
+    ("garden.native",),
+    ("garden.machines",),
     ("garden.bindings",),
     ("garden.engine",),
     ("garden",),

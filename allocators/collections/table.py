@@ -143,8 +143,9 @@ class Table(Generic[A]):
         if self._length == self.capacity:
             self.reserve(1)
         row = self._length
-        for column, item in zip(self.columns, items, strict=True):
-            column[row] = item  # type: ignore[assignment]
+        columns = self.columns
+        for index in range(len(columns)):
+            columns[index][row] = items[index]  # type: ignore[assignment]
         self._length = row + 1
         return row
 

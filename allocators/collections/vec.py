@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 A = TypeVar("A", bound=Allocator, covariant=True)
 
 _FIRST_CAPACITY: Final = 8
+#: So many items are as fast to copy one by one as all at once.
+_FEW: Final = 16
 
 
 @mypyc_attr(native_class=True)
@@ -114,6 +116,25 @@ class Vec(Generic[A]):
         """
         self._splice(self._length, items)
 
+    def extend_from(self, source: Vec[Any], start: int = 0) -> None:
+        """Append what another Vec has from `start` on, few items one by one: several times as fast as `extend` then.
+
+        Raises ValueError or TypeError where the format cannot hold an item; nothing is added then.
+        """
+        if start < 0:
+            raise MisuseError(f"start must not be negative: {start}")
+        length: i64 = self._length
+        count: i64 = source._length - start
+        if count > _FEW:
+            self.extend(source[start:])
+        elif count > 0:
+            self.reserve(count)
+            items: memoryview[Any] = source.data
+            target: memoryview[Any] = self.data
+            for index in range(count):
+                target[length + index] = items[start + index]
+            self._length = length + count
+
     def insert(self, index: int, item: int | float) -> None:
         """Insert before `index`, with the meaning of `list.insert`."""
         self.insert_all(index, (item,))
@@ -133,7 +154,8 @@ class Vec(Generic[A]):
         if self._may_move(source, at, count):
             source = memoryview(bytes(source)).cast(self.format)  # type: ignore[call-overload]
         self.reserve(count)
-        self.data[at + count : self._length + count] = self.data[at : self._length]
+        if at < self._length:
+            self.data[at + count : self._length + count] = self.data[at : self._length]
         self.data[at : at + count] = source
         self._length += count
 

@@ -43,8 +43,6 @@ S = TypeVar("S", bound=Allocator, covariant=True)
 
 _MIN_IMM16: Final = -(1 << 15)
 _MAX_IMM16: Final = (1 << 15) - 1
-#: A host call counts its arguments in 8 bits.
-_MOST_HOST_ARGUMENTS: Final = 255
 
 
 @mypyc_attr(native_class=True)
@@ -69,8 +67,7 @@ class Emitter(Generic[A, S]):
     def emit(self, ir: Ir[Allocator]) -> Code[A]:
         """The code of a program, which does not need the IR any more.
 
-        Raises `AllocError`, and then keeps nothing, or ValueError where control flow has a cycle or a host function
-        more than 255 arguments.
+        Raises `AllocError`, and then keeps nothing, or ValueError where control flow has a cycle.
         """
         code = Code(self._allocator, ir.checked)
         try:
@@ -302,8 +299,6 @@ class _Emission(Generic[A, S]):
         arguments: i64 = self._ir.b[row]
         if opcode == op.SYS:
             count: i64 = self._pool[arguments]
-            if count > _MOST_HOST_ARGUMENTS:
-                raise ValueError(f"a host function takes at most {_MOST_HOST_ARGUMENTS} arguments, not {count}")
             registers.pass_arguments(arguments, 1)
             self._assembler.emit(bytecode.SYS, count, 0, 0, callee)
         else:

@@ -98,7 +98,9 @@ class BlockOrder(Generic[S]):
             self._layout(first)
         else:
             # A tree: reverse postorder is preorder.
-            self.blocks.extend(self._postorder.view[::-1])
+            postorder = self._postorder.data
+            for index in range(len(self._postorder) - 1, -1, -1):
+                self.blocks.append(postorder[index])
 
     def _search(self, first: int) -> bool:
         """Depth first, the last target first; whether any block has several predecessors.

@@ -9,22 +9,22 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from allocators import Allocator, AllocError, Layout, StackAlloc
+from allocators import Allocator, AllocError
 from allocators.sizes import parse_size
 from garden.bytecode.disassemble import disassemble
 from garden.cli.stats import stats_table
 from garden.diagnostics import Diagnostic
-from garden.errors import CompileError, Trap
+from garden.errors import CompileError, EngineError, Trap
 from garden.ir.ir import Ir
 from garden.ir.passes import PASSES
 from garden.ir.printer import print_ir
+from garden.machines import MachineOptions, make_machine
 from garden.pipeline import Compilation, StageAllocators
 from garden.source import Source
 from garden.std import STANDARD
 from garden.syntax.printer import print_ast, print_tokens
 from garden.types.printer import print_types
 from garden.vm.heap import DEFAULT_LIMIT
-from garden.vm.machine import Machine
 
 
 class UsageError(Exception):
@@ -47,31 +47,20 @@ def dump(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace, compilation: Compilation) -> int:
-    heap_limit = None if options.heap_limit is None else _size(options.heap_limit)
-    stack_size = None if options.stack_size is None else _size(options.stack_size)
-    code = compilation.emit()
-    compilation.stage = "run"
-    allocator = compilation.allocators["run"]
-    block = None
-    spill = None
-    if stack_size is not None:
-        layout = Layout(stack_size, 16)
-        block = allocator.allocate(layout)
-        spill = StackAlloc(block.view)
-    try:
-        with Machine(
-            code,
-            allocator,
-            spill=spill,
-            heap_limit=DEFAULT_LIMIT if heap_limit is None else heap_limit,
-            backtrace=options.backtrace,
-        ) as machine:
-            machine.run()
-    finally:
-        if spill is not None and block is not None:
-            spill.close()
-            allocator.deallocate(block, layout)
+    machine_options = MachineOptions(
+        options.engine,
+        heap_limit=DEFAULT_LIMIT if options.heap_limit is None else _size(options.heap_limit),
+        stack_size=None if options.stack_size is None else _size(options.stack_size),
+        backtrace=options.backtrace,
+        note=_note if options.verbose else None,
+    )
+    with make_machine(compilation, machine_options, whole=False) as machine:
+        machine.run()
     return 0
+
+
+def _note(text: str) -> None:
+    _say(f"garden: {text}")
 
 
 def _check(options: argparse.Namespace, compilation: Compilation) -> int:
@@ -166,6 +155,8 @@ def _guarded(
             _say("at:")
             for depth, name in enumerate(trap.backtrace):
                 _say(f"  {depth}: {name}")
+    except EngineError as error:
+        return _fail(str(error), 1)
     except AllocError as error:
         return _fail(f"out of memory in stage {compilation.stage}: {error}", 1)
     return 1

@@ -11,7 +11,8 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-COMMANDS = ("run", "check", "dump", "doc")
+COMMANDS = ("run", "check", "dump", "doc", "cache")
+ENGINES = ("auto", "jit", "interpreter", "reference")
 DUMPS = ("tokens", "ast", "types", "ir", "bytecode")
 
 
@@ -30,6 +31,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from garden.cli.doc import doc
 
         return doc(options)
+    if options.command == "cache":
+        from garden.cli.cache import cache
+
+        return cache(options)
     from garden.cli import commands
 
     handler = {"run": commands.run, "check": commands.check, "dump": commands.dump}[options.command]
@@ -62,7 +67,13 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--heap-limit", metavar="SIZE", default=None, help="memory of the program, such as 64M (default 1G)"
     )
-    run.add_argument("--stack-size", metavar="SIZE", default=None, help="spill stack, such as 1M (default 256K)")
+    run.add_argument(
+        "--stack-size", metavar="SIZE", default=None, help="stack, such as 1G (default 256M for jit, else 256K)"
+    )
+    run.add_argument(
+        "--engine", choices=ENGINES, default="auto", help="what runs the program (default auto: the fastest)"
+    )
+    run.add_argument("-v", "--verbose", action="store_true", help="say which engines cannot run it, and why")
 
     check = commands.add_parser("check", parents=[common], help="report the mistakes in a program")
     check.add_argument("--json", action="store_true", help="print them as JSON, to standard output")
@@ -74,6 +85,9 @@ def _parser() -> argparse.ArgumentParser:
 
     doc = commands.add_parser("doc", help="show what the standard packages have")
     doc.add_argument("query", metavar="QUERY", nargs="?", help="a package, such as str, or a function, such as str.len")
+
+    cache = commands.add_parser("cache", help="show where machine code is kept, and how much")
+    cache.add_argument("--clear", action="store_true", help="remove it")
     return parser
 
 

@@ -86,17 +86,41 @@ def unlink_noops(ir: Ir[Allocator]) -> None:
     for block in range(1, ir.block_count):
         inst: int = ir.block_first[block] if ir.block_function[block] else 0
         last = 0
+        gap = False
         while inst:
-            if op[inst] != NOP:
-                if last:
-                    nexts[last] = inst
-                else:
-                    ir.block_first[block] = inst
+            if op[inst] == NOP:
+                gap = True
+            else:
+                if gap:
+                    link(ir, block, last, inst)
+                    gap = False
                 last = inst
             inst = nexts[inst]
-        if last:
+        if gap and last:
             nexts[last] = 0
             ir.block_last[block] = last
+
+
+def link(ir: Ir[Allocator], block: int, before: int, inst: int) -> None:
+    """Let an instruction follow another one of a block, or be its first where that is 0."""
+    if before:
+        ir.next[before] = inst
+    else:
+        ir.block_first[block] = inst
+
+
+def unlink(ir: Ir[Allocator], block: int, inst: int) -> bool:
+    """Take an instruction, not the last, out of a block; whether it stood there. Takes time for what is before it."""
+    nexts = ir.next
+    before = 0
+    other: int = ir.block_first[block]
+    while other and other != inst:
+        before = other
+        other = nexts[other]
+    if other == 0:
+        return False
+    link(ir, block, before, nexts[inst])
+    return True
 
 
 def make_noop(ir: Ir[Allocator], inst: int) -> None:

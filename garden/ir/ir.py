@@ -374,7 +374,7 @@ class Ir(Generic[A]):
         index = len(self.pool)
         self.pool.reserve(count + 1)
         self.pool.append(count)
-        self.pool.extend(words.view)
+        self.pool.extend_from(words)
         return index
 
     def list_at(self, index: int) -> memoryview:

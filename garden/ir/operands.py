@@ -94,36 +94,37 @@ def count_uses(ir: Ir[Allocator], scratch: Allocator) -> Vec[Allocator]:
     uses: Vec[Allocator] = Vec(scratch, "I")
     try:
         uses.fill(0, ir.value_count)
-        _count(ir, uses.data)
+        add_uses(ir, uses.data, 1, ir.block_count, 1)
     except BaseException:
         uses.close()
         raise
     return uses
 
 
-def _count(ir: Ir[Allocator], uses: memoryview) -> None:
+def add_uses(ir: Ir[Allocator], uses: memoryview, first: int, end: int, step: int) -> None:
+    """Add `step` to the count of a value for each use in the block rows from `first` to before `end`."""
     op = ir.op
     a = ir.a
     b = ir.b
     nexts = ir.next
     pool = ir.pool.data
-    for block in range(1, ir.block_count):
+    for block in range(first, end):
         inst: int = ir.block_first[block] if ir.block_function[block] else 0
         while inst:
             flags = OPERANDS[op[inst]]
             if flags & A_VALUE:
-                uses[a[inst]] += 1
+                uses[a[inst]] += step
             if flags & B_VALUE:
-                uses[b[inst]] += 1
+                uses[b[inst]] += step
             elif flags & B_VALUES:
                 start: int = b[inst]
                 for cell in range(start + 1, start + 1 + pool[start]):
-                    uses[pool[cell]] += 1
+                    uses[pool[cell]] += step
             if flags & EDGES:
                 for index in range(edge_count(ir, inst)):
                     edge = edge_at(ir, inst, index)
                     for cell in range(edge + 2, edge + 1 + pool[edge]):
-                        uses[pool[cell]] += 1
+                        uses[pool[cell]] += step
             inst = nexts[inst]
 
 
@@ -132,13 +133,20 @@ def replace_uses(ir: Ir[Allocator], replacement: memoryview) -> None:
 
     Chains are followed and shortened, so that the whole is linear.
     """
+    for function in range(1, ir.function_count):
+        replace_uses_in(ir, function, replacement)
+
+
+def replace_uses_in(ir: Ir[Allocator], function: int, replacement: memoryview) -> None:
+    """The same for the operands in one function."""
     op = ir.op
     a = ir.a
     b = ir.b
     nexts = ir.next
     pool = ir.pool.data
-    for block in range(1, ir.block_count):
-        inst: int = ir.block_first[block] if ir.block_function[block] else 0
+    block: int = ir.function_first[function]
+    while block:
+        inst: int = ir.block_first[block]
         while inst:
             flags = OPERANDS[op[inst]]
             if flags & A_VALUE and replacement[a[inst]]:
@@ -154,6 +162,7 @@ def replace_uses(ir: Ir[Allocator], replacement: memoryview) -> None:
                     edge = edge_at(ir, inst, index)
                     _replace_cells(pool, edge + 2, edge + 1 + pool[edge], replacement)
             inst = nexts[inst]
+        block = ir.block_next[block]
 
 
 def _replace_cells(pool: memoryview, start: int, end: int, replacement: memoryview) -> None:

@@ -6,8 +6,8 @@ from array import array
 from typing import Final
 
 from allocators import Allocator
-from garden.errors import Trap
 from garden.semantics import double_of, word_of, wrap
+from garden.traps import INDEX_OUTSIDE_ARRAY, trap
 from garden.types.host import HostFunction, Package, declare
 from garden.types.types import Array, Double, Int, Slot
 from garden.vm.runtime import Runtime
@@ -15,29 +15,31 @@ from garden.vm.runtime import Runtime
 _T: Final = Slot("T")
 #: Members that are written or added up at once.
 _STEP: Final = 1 << 12
+#: More words than any memory has, and no more than an Int can say the bytes of with their length.
+_MOST: Final = (1 << 60) - 2
 
 
-@declare("arr", "len", ("array", Array(_T)), result=Int, pure=True, words=True)
+@declare("arr", "len", ("array", Array(_T)), result=Int, pure=True, words=True, native="arr_len")
 def length(machine: Runtime[Allocator], function: HostFunction, array: int) -> int:
     """How many members the array has."""
     return machine.heap.load(array)
 
 
-@declare("arr", "get", ("array", Array(_T)), ("index", Int), result=_T, words=True)
+@declare("arr", "get", ("array", Array(_T)), ("index", Int), result=_T, words=True, native="arr_get")
 def get(machine: Runtime[Allocator], function: HostFunction, array: int, index: int) -> int:
     """The member at an index, counted from 0. Traps where there is none."""
     count = machine.heap.load(array)
     if not 0 <= index < count:
-        raise Trap("T0005", f"arr.get: index {index} is outside an array of {count} members")
+        raise trap(INDEX_OUTSIDE_ARRAY, index, count)
     member = function.result
     address = array + 8 + index * member.size
     return address if member.name == "Record" else machine.heap.load(address)
 
 
-@declare("arr", "range", ("start", Int), ("end", Int), result=Array(Int), words=True)
+@declare("arr", "range", ("start", Int), ("end", Int), result=Array(Int), words=True, native="arr_range")
 def range_(machine: Runtime[Allocator], function: HostFunction, start: int, end: int) -> int:
     """The numbers from `start` up to `end`, `end` not included; none where it is not above `start`."""
-    count = max(end - start, 0)
+    count = min(max(end - start, 0), _MOST)
     address = machine.heap.alloc(8 + 8 * count)
     machine.heap.store(address, count)
     members = machine.heap.words(address + 8, count)
@@ -47,13 +49,13 @@ def range_(machine: Runtime[Allocator], function: HostFunction, start: int, end:
     return address
 
 
-@declare("arr", "sum", ("array", Array(Int)), result=Int, pure=True, words=True)
+@declare("arr", "sum", ("array", Array(Int)), result=Int, pure=True, words=True, native="arr_sum_int")
 def sum_int(machine: Runtime[Allocator], function: HostFunction, array: int) -> int:
     """All members added up; wraps as `+` does."""
     return wrap(sum(machine.heap.words(array + 8, machine.heap.load(array))))
 
 
-@declare("arr", "sum", ("array", Array(Double)), result=Double, pure=True, words=True)
+@declare("arr", "sum", ("array", Array(Double)), result=Double, pure=True, words=True, native="arr_sum_double")
 def sum_double(machine: Runtime[Allocator], function: HostFunction, array: int) -> int:
     """All members added up, from the first to the last."""
     total = 0.0

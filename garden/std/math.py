@@ -5,31 +5,31 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from garden.errors import Trap
-from garden.semantics import wrap
+from garden.semantics import word_of, wrap
+from garden.traps import DOUBLE_BOUNDS, INT_BOUNDS, trap
 from garden.types.host import Package, declare
 from garden.types.types import Double, Int
 
 
-@declare("math", "abs", ("n", Int), result=Int, pure=True)
+@declare("math", "abs", ("n", Int), result=Int, pure=True, native="math_abs_int")
 def abs_int(n: int) -> int:
     """The number without its sign. The smallest Int has no counterpart, and stays."""
     return wrap(abs(n))
 
 
-@declare("math", "abs", ("x", Double), result=Double, pure=True)
+@declare("math", "abs", ("x", Double), result=Double, pure=True, native="math_abs_double")
 def abs_double(x: float) -> float:
     """The number without its sign."""
     return math.fabs(x)
 
 
-@declare("math", "round", ("n", Int), result=Int, pure=True)
+@declare("math", "round", ("n", Int), result=Int, pure=True, native="math_round_int")
 def round_int(n: int) -> int:
     """The number itself."""
     return n
 
 
-@declare("math", "round", ("x", Double), result=Double, pure=True)
+@declare("math", "round", ("x", Double), result=Double, pure=True, native="math_round_double")
 def round_double(x: float) -> float:
     """The nearest whole number, halves away from zero."""
     if not math.isfinite(x):
@@ -41,13 +41,13 @@ def round_double(x: float) -> float:
     return math.copysign(whole, x)
 
 
-@declare("math", "min", ("a", Int), ("b", Int), result=Int, pure=True)
+@declare("math", "min", ("a", Int), ("b", Int), result=Int, pure=True, native="math_min_int")
 def min_int(a: int, b: int) -> int:
     """The smaller number."""
     return min(a, b)
 
 
-@declare("math", "min", ("a", Double), ("b", Double), result=Double, pure=True)
+@declare("math", "min", ("a", Double), ("b", Double), result=Double, pure=True, native="math_min_double")
 def min_double(a: float, b: float) -> float:
     """The smaller number; -0.0 is smaller than 0.0, and a NaN only comes out of two."""
     if a != a:
@@ -57,13 +57,13 @@ def min_double(a: float, b: float) -> float:
     return b if b < a else a
 
 
-@declare("math", "max", ("a", Int), ("b", Int), result=Int, pure=True)
+@declare("math", "max", ("a", Int), ("b", Int), result=Int, pure=True, native="math_max_int")
 def max_int(a: int, b: int) -> int:
     """The larger number."""
     return max(a, b)
 
 
-@declare("math", "max", ("a", Double), ("b", Double), result=Double, pure=True)
+@declare("math", "max", ("a", Double), ("b", Double), result=Double, pure=True, native="math_max_double")
 def max_double(a: float, b: float) -> float:
     """The larger number; 0.0 is larger than -0.0, and a NaN only comes out of two."""
     if a != a:
@@ -73,28 +73,30 @@ def max_double(a: float, b: float) -> float:
     return b if b > a else a
 
 
-@declare("math", "clamp", ("n", Int), ("lo", Int), ("hi", Int), result=Int, pure=True)
+@declare("math", "clamp", ("n", Int), ("lo", Int), ("hi", Int), result=Int, pure=True, native="math_clamp_int")
 def clamp_int(n: int, lo: int, hi: int) -> int:
     """The number of `lo` to `hi`, both included, that is nearest to `n`. Traps where `lo` is above `hi`."""
     if lo > hi:
-        raise Trap("T0006", f"math.clamp: the lower bound {lo} is above the upper bound {hi}")
+        raise trap(INT_BOUNDS, lo, hi)
     return min(max(n, lo), hi)
 
 
-@declare("math", "clamp", ("x", Double), ("lo", Double), ("hi", Double), result=Double, pure=True)
+@declare(
+    "math", "clamp", ("x", Double), ("lo", Double), ("hi", Double), result=Double, pure=True, native="math_clamp_double"
+)
 def clamp_double(x: float, lo: float, hi: float) -> float:
     """The number of `lo` to `hi`, both included, that is nearest to `x`; a NaN stays.
 
     Traps where `lo` is above `hi`, or one of them a NaN.
     """
     if not lo <= hi:
-        raise Trap("T0006", f"math.clamp: no numbers are between {lo!r} and {hi!r}")
+        raise trap(DOUBLE_BOUNDS, word_of(lo), word_of(hi))
     if x < lo:
         return lo
     return hi if x > hi else x
 
 
-@declare("math", "sqrt", ("x", Double), result=Double, pure=True)
+@declare("math", "sqrt", ("x", Double), result=Double, pure=True, native="math_sqrt")
 def sqrt(x: float) -> float:
     """The square root; a NaN for numbers below zero."""
     return math.nan if x < 0.0 else math.sqrt(x)

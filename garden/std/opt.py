@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from allocators import Allocator
-from garden.errors import Trap
+from garden.traps import NO_VALUE, trap
 from garden.types.host import HostFunction, Package, declare
 from garden.types.types import Bool, Option, Slot, Type
 from garden.vm.runtime import Runtime
@@ -17,7 +17,7 @@ from garden.vm.runtime import Runtime
 _T: Final = Slot("T")
 
 
-@declare("opt", "some", ("value", _T), result=Option(_T), words=True)
+@declare("opt", "some", ("value", _T), result=Option(_T), words=True, native="opt_some")
 def some(machine: Runtime[Allocator], function: HostFunction, value: int) -> int:
     """An option that has the value."""
     if function.parameters[0][1].name == "Record":
@@ -27,33 +27,33 @@ def some(machine: Runtime[Allocator], function: HostFunction, value: int) -> int
     return cell
 
 
-@declare("opt", "none", ("like", _T), result=Option(_T), pure=True, words=True)
+@declare("opt", "none", ("like", _T), result=Option(_T), pure=True, words=True, native="opt_none")
 def none(machine: Runtime[Allocator], function: HostFunction, like: int) -> int:
     """An option without a value, for values of the type of `like`."""
     return 0
 
 
-@declare("opt", "is_some", ("option", Option(_T)), result=Bool, pure=True, words=True)
+@declare("opt", "is_some", ("option", Option(_T)), result=Bool, pure=True, words=True, native="opt_is_some")
 def is_some(machine: Runtime[Allocator], function: HostFunction, option: int) -> int:
     """Whether the option has a value."""
     return 0 if option == 0 else 1
 
 
-@declare("opt", "is_none", ("option", Option(_T)), result=Bool, pure=True, words=True)
+@declare("opt", "is_none", ("option", Option(_T)), result=Bool, pure=True, words=True, native="opt_is_none")
 def is_none(machine: Runtime[Allocator], function: HostFunction, option: int) -> int:
     """Whether the option has no value."""
     return 1 if option == 0 else 0
 
 
-@declare("opt", "unwrap", ("option", Option(_T)), result=_T, words=True)
+@declare("opt", "unwrap", ("option", Option(_T)), result=_T, words=True, native="opt_unwrap")
 def unwrap(machine: Runtime[Allocator], function: HostFunction, option: int) -> int:
     """The value of the option. Traps where it has none."""
     if option == 0:
-        raise Trap("T0006", "opt.unwrap: the option has no value")
+        raise trap(NO_VALUE)
     return _value(machine, function.result, option)
 
 
-@declare("opt", "or", ("option", Option(_T)), ("otherwise", _T), result=_T, pure=True, words=True)
+@declare("opt", "or", ("option", Option(_T)), ("otherwise", _T), result=_T, pure=True, words=True, native="opt_or")
 def or_(machine: Runtime[Allocator], function: HostFunction, option: int, otherwise: int) -> int:
     """The value of the option, or `otherwise` where it has none."""
     return otherwise if option == 0 else _value(machine, function.result, option)

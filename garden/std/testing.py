@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Final
 
 from allocators import Allocator
-from garden.errors import Trap
+from garden.traps import ASSERTION_FAILED, trap
 from garden.types.host import HostFunction, Package, declare
 from garden.types.types import Bool
 from garden.vm.runtime import Runtime
 
 
-@declare("testing", "assert", ("truth", Bool), words=True)
+@declare("testing", "assert", ("truth", Bool), words=True, native="testing_assert")
 def assert_(machine: Runtime[Allocator], function: HostFunction, truth: int) -> int:
     """Traps unless it is given `true`."""
     if not truth:
-        raise Trap("T0004", "assertion failed")
+        raise trap(ASSERTION_FAILED)
     return 0
 
 

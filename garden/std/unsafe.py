@@ -12,13 +12,13 @@ from garden.types.types import Int, Record, Str
 from garden.vm.runtime import Runtime
 
 
-@declare("unsafe/runtime", "used", result=Int, machine=True)
+@declare("unsafe/runtime", "used", result=Int, machine=True, native="runtime_used")
 def used(machine: Runtime[Allocator]) -> int:
     """Bytes that the program's strings, records and arrays take, without its constant strings."""
     return machine.heap.used
 
 
-@declare("unsafe/runtime", "allocs", result=Int, machine=True)
+@declare("unsafe/runtime", "allocs", result=Int, machine=True, native="runtime_allocs")
 def allocs(machine: Runtime[Allocator]) -> int:
     """How many strings, records and arrays the program has made."""
     return machine.heap.allocations

@@ -208,7 +208,7 @@ class Automaton(Generic[A, S]):
         extra = self.ast.extra
         index = len(extra)
         extra.append(len(stack) - mark)
-        extra.extend(stack[mark:])
+        extra.extend_from(stack, mark)
         stack.truncate(mark)
         return index
 

@@ -404,7 +404,7 @@ class _ItemParser(TypeParser[A, S]):
             self._close_match(token, operand, mark)
         else:
             self._close_body(token, operand, mark)
-            if self._form == frames.LET:
+            if self._form == frames.LET or self._form == frames.CALL:
                 # A function is no value. That it stands here has been reported.
                 self._recover(False)
 

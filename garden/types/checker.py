@@ -15,7 +15,8 @@ Decided here:
   before what is imported under the same name. Two imported packages of one name are a mistake.
 * What `extern` declares is the function of that package with exactly that signature, where there is one.
 * Values, functions and packages are three kinds of names, which do not hide each other.
-* A parameter, field or member cannot be Void. A record has at most `MAX_RECORD_SIZE` bytes.
+* A parameter, field or member cannot be Void. A record has at most `MAX_RECORD_SIZE` bytes, an array literal
+  `MAX_ARRAY_SIZE`.
 * After a mistake of an earlier stage, what could not be parsed may be what introduced a name or gave a body its value.
   So names that the source introduces anywhere are not reported as unknown then, nor types of bodies around mistakes.
 """
@@ -40,7 +41,7 @@ from garden.types.program import CheckedProgram
 from garden.types.report import Report, a
 from garden.types.scopes import Scopes
 from garden.types.symbol_set import SymbolSet
-from garden.types.types import BOOL, DOUBLE, INT, POISON, STR, VOID
+from garden.types.types import BOOL, DOUBLE, INT, MAX_ARRAY_SIZE, POISON, STR, VOID, WORD_SIZE
 from garden.types.unknown import Unknown
 from garden.types.values import Values
 
@@ -474,6 +475,10 @@ class _Checking(Generic[S]):
                     label=f"this is {a(self._types.type(type))}",
                 )
                 good = False
+        size = WORD_SIZE + len(members) * self._types.type(first).size
+        if size > MAX_ARRAY_SIZE:
+            self._report.node("E0328", f"an array of {size} bytes is too large, the limit is {MAX_ARRAY_SIZE}", node)
+            return POISON
         return POISON if first == POISON else self._types.compound("Array", [first])
 
     def _field(self, node: int) -> int:

@@ -17,6 +17,9 @@ from typing import Any, Final
 from allocators._mypyc import mypyc_attr
 from garden.types.types import Type, Void
 
+#: The instruction that calls the host has eight bits for the number of arguments.
+MAX_HOST_PARAMETERS: Final = 255
+
 
 def missing(*arguments: Any) -> None:
     """Stands in for the implementation of a function that a program declares `extern` and no package has."""
@@ -28,10 +31,24 @@ class HostFunction:
     """One function of a package; several may share a name, and the argument types then choose.
 
     `pure`: equal arguments give equal results and nothing else happens, so that a call may be dropped, and folded
-    unless it needs the machine. `words` implies `machine`.
+    unless it needs the machine. `words` implies `machine`. `native` is the name of what does the same in machine
+    code, empty where nothing does.
+
+    Raises TypeError for more than `MAX_HOST_PARAMETERS` parameters, unless it is only declared.
     """
 
-    __slots__ = ("doc", "implementation", "machine", "name", "package", "parameters", "pure", "result", "words")
+    __slots__ = (
+        "doc",
+        "implementation",
+        "machine",
+        "name",
+        "native",
+        "package",
+        "parameters",
+        "pure",
+        "result",
+        "words",
+    )
 
     def __init__(
         self,
@@ -44,8 +61,13 @@ class HostFunction:
         pure: bool = False,
         machine: bool = False,
         words: bool = False,
+        native: str = "",
         doc: str = "",
     ) -> None:
+        if len(parameters) > MAX_HOST_PARAMETERS and implementation is not missing:
+            raise TypeError(
+                f"{package}.{name}: {len(parameters)} parameters, a host function has at most {MAX_HOST_PARAMETERS}"
+            )
         self.package: Final = package
         self.name: Final = name
         self.parameters: Final = parameters
@@ -54,6 +76,7 @@ class HostFunction:
         self.pure: Final = pure
         self.machine: Final = machine or words
         self.words: Final = words
+        self.native: Final = native
         self.doc: Final = doc
 
     @property
@@ -72,6 +95,7 @@ class HostFunction:
             pure=self.pure,
             machine=self.machine,
             words=self.words,
+            native=self.native,
             doc=self.doc,
         )
 
@@ -99,13 +123,23 @@ def declare(
     pure: bool = False,
     machine: bool = False,
     words: bool = False,
+    native: str = "",
 ) -> Callable[[Callable[..., Any]], HostFunction]:
     """A decorator that makes a HostFunction of a Python function, whose docstring becomes its `doc`."""
 
     def decorate(implementation: Callable[..., Any]) -> HostFunction:
         doc = "\n".join([line.strip() for line in (implementation.__doc__ or "").strip().splitlines()])
         return HostFunction(
-            package, name, parameters, result, implementation, pure=pure, machine=machine, words=words, doc=doc
+            package,
+            name,
+            parameters,
+            result,
+            implementation,
+            pure=pure,
+            machine=machine,
+            words=words,
+            native=native,
+            doc=doc,
         )
 
     return decorate

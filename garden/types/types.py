@@ -27,6 +27,8 @@ WORD_SIZE: Final = 8
 
 #: Nested records are inline, so a record that holds another one twice doubles with every line of a program.
 MAX_RECORD_SIZE: Final = 1 << 20
+#: Instructions have 31 bits for the size of an object. Records inside an array are inline too.
+MAX_ARRAY_SIZE: Final = (1 << 31) - 1
 
 #: Characters of a type that are shown.
 MAX_SPELLING: Final = 4000

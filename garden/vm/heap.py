@@ -27,10 +27,12 @@ from typing import Final, Generic, TypeVar
 
 from allocators import Allocator, Block, Layout, LayoutError
 from allocators._mypyc import i64, mypyc_attr
+from allocators.block import address_of
 from allocators.collections import Vec
 from allocators.collections.storage import release_view
 from garden.bytecode.strings import hash_bytes
 from garden.errors import Trap
+from garden.traps import NO_SUCH_FOREIGN, NO_SUCH_WORD, OVER_LIMIT, STR_TOO_LONG, trap
 
 A = TypeVar("A", bound=Allocator, covariant=True)
 
@@ -39,9 +41,10 @@ DEFAULT_LIMIT: Final = 1 << 30
 #: The longest Str, in bytes. Host functions that make longer ones would exhaust the machine before the heap sees them.
 MAX_STR_BYTES: Final = (1 << 28) - 1
 
-_FIRST_CHUNK: Final = 1 << 16
-_LAST_CHUNK: Final = 1 << 24
-_FIRST_SLOTS: Final = 64
+#: Bytes of the first chunk and of the largest that several allocations share, and slots of the first table of strings.
+FIRST_CHUNK: Final = 1 << 16
+LAST_CHUNK: Final = 1 << 24
+FIRST_SLOTS: Final = 64
 #: Where the bump starts while there is no chunk: zero bytes need no memory, but an address that is not 0.
 _NOWHERE: Final = 16
 
@@ -71,7 +74,7 @@ _NOTHING: Final = _Chunk(0, memoryview(b""), None)
 
 @mypyc_attr(native_class=True)
 class Heap(Generic[A]):
-    """Words, strings and foreign objects of a program whose constant strings are `strings` (see `Code.strings`).
+    """Words, strings and foreign objects of a program whose constant strings are `strings`, laid out as `Code.strings`.
 
     `limit` is in bytes, chunks and string table together. Where it, or the allocator, is exhausted, `Trap` T0003.
     `cursor` and `end` are the free rest of the current chunk: whoever bumps `cursor` up himself, no further than
@@ -86,6 +89,7 @@ class Heap(Generic[A]):
         "_handles",
         "_mask",
         "_next_size",
+        "_outgrown",
         "_recent",
         "_retired",
         "_starts",
@@ -99,23 +103,25 @@ class Heap(Generic[A]):
         "limit",
     )
 
-    def __init__(self, allocator: A, strings: Vec[Allocator] | None = None, *, limit: int = DEFAULT_LIMIT) -> None:
+    def __init__(self, allocator: A, strings: memoryview | None = None, *, limit: int = DEFAULT_LIMIT) -> None:
         self.allocator: Final[A] = allocator
         self.limit: Final = limit
         self.cursor: i64 = _NOWHERE
         self.end: i64 = _NOWHERE
         self.allocations: i64 = 0
-        self._constants = _NOTHING if strings is None else _constant_chunk(strings)
+        self._constants = _NOTHING if not strings else _Chunk(address_of(strings), strings.cast("B"), None)
         self._current = _NOTHING
         self._recent = _NOTHING
         # Chunks by address; the constant strings are one of them.
         self._chunks = [self._constants]
         self._starts: list[int] = [self._constants.address]
-        self._next_size: int = _FIRST_CHUNK
+        self._next_size: int = FIRST_CHUNK
         # Bytes of live objects outside the current chunk, and bytes that the chunks take.
         self._retired: int = 0
         self._taken: int = 0
         self._table: Vec[A] = Vec(allocator, "q")
+        # The table before this one, while machine code moves the strings.
+        self._outgrown: Vec[A] = Vec(allocator, "q")
         self._mask: i64 = -1
         self._strings: i64 = 0
         self._foreign: list[object] = []
@@ -140,6 +146,31 @@ class Heap(Generic[A]):
         """Bytes that the heap has taken from its allocator."""
         return self._taken + 8 * len(self._table)
 
+    # For machine code, which allocates and interns by itself, with copies of these numbers.
+
+    @property
+    def string_table(self) -> tuple[int, int, int]:
+        """Address of the table of strings, number of slots less 1 (-1 while there is no table), strings in it."""
+        return self._table.address, self._mask, self._strings
+
+    def resume(self, cursor: int, allocations: int, strings: int) -> None:
+        """Go on from where machine code has got to: in the current chunk, and in the table of strings."""
+        self.cursor = cursor
+        self.allocations = allocations
+        self._strings = strings
+        self._outgrown.close()
+
+    def renew_table(self) -> int:
+        """Have an empty table of strings with room for more, and return the address of the one before.
+
+        That is there until `resume`, for machine code to move the strings. `Trap` T0003 where there is no memory.
+        """
+        new = self._larger_table()
+        self._outgrown = self._table
+        self._table = new
+        self._mask = (len(new) >> 1) - 1
+        return self._outgrown.address
+
     # Words.
 
     def alloc(self, size: int) -> int:
@@ -148,27 +179,29 @@ class Heap(Generic[A]):
         end: int = self.end
         size = (size + 7) & -8
         if not 0 <= size <= end - cursor:
-            return self._alloc_slow(size)
+            address = self.take(size)
+            self.allocations += 1
+            return address
         self.cursor = cursor + size
         self.allocations += 1
         return cursor
 
-    def _alloc_slow(self, size: int) -> int:
+    def take(self, size: int) -> int:
+        """Memory for `size` bytes, a multiple of 8, from a new chunk; `allocations` stays."""
         if size > self._next_size or size < 0:
-            chunk = self._take(size)
+            chunk = self._new_chunk(size)
             self._retired += size
         else:
             # The last chunk below the limit may be smaller than its turn.
-            chunk = self._take(max(size, min(self._next_size, (self.limit - self.taken) & -8)))
+            chunk = self._new_chunk(max(size, min(self._next_size, (self.limit - self.taken) & -8)))
             self._retired = self.used
             self._current = chunk
             self.cursor = chunk.address + size
             self.end = chunk.end
-            self._next_size = min(2 * self._next_size, _LAST_CHUNK)
-        self.allocations += 1
+            self._next_size = min(2 * self._next_size, LAST_CHUNK)
         return chunk.address
 
-    def _take(self, size: int) -> _Chunk:
+    def _new_chunk(self, size: int) -> _Chunk:
         """A new chunk of exactly `size` bytes."""
         self._check_limit(size)
         try:
@@ -184,7 +217,7 @@ class Heap(Generic[A]):
 
     def _check_limit(self, size: int) -> None:
         if not 0 <= size <= self.limit - self.taken:
-            raise Trap("T0003", f"{size} bytes more exceed the program's limit of {self.limit}")
+            raise trap(OVER_LIMIT, size, self.limit)
 
     def load(self, address: int) -> int:
         """The word at an address; `Trap` T0005 where the program has no memory."""
@@ -233,7 +266,7 @@ class Heap(Generic[A]):
         """The word of a Str with these bytes, which must be UTF-8."""
         length = len(text)
         if length > MAX_STR_BYTES:
-            raise Trap("T0003", f"a Str has at most {MAX_STR_BYTES} bytes, not {length}")
+            raise trap(STR_TOO_LONG, MAX_STR_BYTES, length)
         hashed = hash_bytes(text)
         header = length | hashed << 32
         if header >= 1 << 63:
@@ -244,10 +277,7 @@ class Heap(Generic[A]):
             if found:
                 return found
         if 2 * (self._strings + 1) > self._mask + 1:
-            try:
-                self._rehash(2 * (self._mask + 1))
-            except MemoryError as error:
-                raise Trap("T0003", f"no memory for another Str: {error}") from error
+            self._grow_table()
             slot = self._slot(header, text)
         padded = (length + 7) & -8
         address = self.alloc(8 + padded)
@@ -276,25 +306,34 @@ class Heap(Generic[A]):
                 return 2 * slot
             slot = (slot + 1) & mask
 
-    def _rehash(self, slots: int) -> None:
-        """Move all strings to a new table. On `MemoryError` nothing has changed."""
-        slots = max(slots, _FIRST_SLOTS)
+    def _larger_table(self) -> Vec[A]:
+        """An empty table with room for more strings; `Trap` T0003 where there is no memory."""
+        slots: int = max(2 * (self._mask + 1), FIRST_SLOTS)
         self._check_limit(16 * slots)
-        old = self._table
-        new: Vec[A] = Vec(self.allocator, "q")
+        table: Vec[A] = Vec(self.allocator, "q")
         try:
-            new.fill(0, 2 * slots)
+            table.fill(0, 2 * slots)
+        except MemoryError as error:
+            raise Trap("T0003", f"no memory for another Str: {error}") from error
+        return table
+
+    def _grow_table(self) -> None:
+        """Move all strings to a larger table. Where that fails, nothing has changed."""
+        old = self._table
+        new = self._larger_table()
+        mask = (len(new) >> 1) - 1
+        try:
             source = old.data
             target = new.data
             for index in range(0, len(old), 2):
                 address: int = source[index]
                 if address:
-                    _place(target, slots - 1, address, source[index + 1])
+                    _place(target, mask, address, source[index + 1])
         except BaseException:
             new.close()
             raise
         self._table = new
-        self._mask = slots - 1
+        self._mask = mask
         old.close()
 
     def _intern_constants(self) -> None:
@@ -307,7 +346,7 @@ class Heap(Generic[A]):
             count += 1
         if count == self._strings:
             return
-        slots = _FIRST_SLOTS
+        slots = FIRST_SLOTS
         while slots < 2 * count:
             slots *= 2
         table: Vec[A] = Vec(self.allocator, "q")
@@ -361,7 +400,7 @@ class Heap(Generic[A]):
     def foreign_object(self, word: int) -> object:
         """The host object of a word."""
         if not 1 <= word <= len(self._foreign):
-            raise Trap("T0005", f"no foreign object has the number {word}")
+            raise trap(NO_SUCH_FOREIGN, word)
         return self._foreign[word - 1]
 
     # The end of a run.
@@ -375,7 +414,7 @@ class Heap(Generic[A]):
         if kept.block is not None:
             self.cursor = kept.address
             self.end = kept.end
-            self._next_size = max(_FIRST_CHUNK, kept.end - kept.address)
+            self._next_size = max(FIRST_CHUNK, kept.end - kept.address)
         self._foreign.clear()
         self._handles.clear()
         try:
@@ -400,6 +439,7 @@ class Heap(Generic[A]):
     def close(self) -> None:
         """Give all memory back; closing twice is harmless."""
         self._table.close()
+        self._outgrown.close()
         self._mask = -1
         self._strings = 0
         self._drop_chunks(_NOTHING)
@@ -419,10 +459,6 @@ class Heap(Generic[A]):
         return f"<Heap of {self.used} bytes in use, limit {self.limit}>"
 
 
-def _constant_chunk(strings: Vec[Allocator]) -> _Chunk:
-    return _Chunk(strings.address, strings.view.cast("B"), None) if len(strings) else _NOTHING
-
-
 def _str_words(header: int) -> int:
     """Words that a Str takes, its first one included."""
     return 1 + (((header & 0xFFFFFFFF) + 7) >> 3)
@@ -438,4 +474,4 @@ def _place(table: memoryview, mask: int, address: int, header: int) -> None:
 
 
 def _bad_address(address: int) -> Trap:
-    return Trap("T0005", f"the program has no word at address {address:#x}")
+    return trap(NO_SUCH_WORD, address)

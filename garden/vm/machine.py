@@ -3,7 +3,7 @@
 State: 64 registers, the frames (one word each, the pc to return to) and the spill stack are three areas of allocator
 memory; the heap is a fourth. Registers are one block seen through two views, as Ints and as Doubles, so that neither
 is ever converted. Frames grow on demand up to their limit. The spill stack is a `StackAlloc`, over 256 KiB unless the
-caller brings another.
+caller says more or brings another.
 
 A run ends with `HALT`, with a return from the outermost frame, or with an exception: a `Trap` that knows where in the
 source it happened, or whatever a host function has raised. Ctrl-C becomes a trap as well. The machine can run again
@@ -110,6 +110,7 @@ from garden.bytecode.ops import (
 )
 from garden.errors import GardenError, Trap
 from garden.semantics import ddiv, double_to_int, idiv, imod, wrap
+from garden.traps import INTERRUPTED, TOO_MANY_CALLS, trap
 from garden.vm.heap import DEFAULT_LIMIT, Heap
 from garden.vm.interrupts import poll
 from garden.vm.runtime import Runtime, write_stdout
@@ -130,7 +131,7 @@ _POLL_INTERVAL: Final = 1 << 16
 class Machine(Generic[A]):
     """Runs one program, as often as one likes.
 
-    `spill` is the spill stack to use, which every run resets; `write` gets the output; `heap_limit` is in bytes,
+    `spill` is the spill stack to use, which every run resets, else it has `spill_bytes`; `write` gets the output; `heap_limit` is in bytes,
     `frame_limit` in active calls. With `backtrace`, a trap carries the names of the active functions.
     """
 
@@ -144,6 +145,7 @@ class Machine(Generic[A]):
         "_running",
         "_spill",
         "_spill_block",
+        "_spill_layout",
         "allocator",
         "code",
         "heap",
@@ -156,6 +158,7 @@ class Machine(Generic[A]):
         allocator: A,
         *,
         spill: StackAlloc | None = None,
+        spill_bytes: int = SPILL_BYTES,
         write: Callable[[bytes], object] = write_stdout,
         heap_limit: int = DEFAULT_LIMIT,
         frame_limit: int = FRAME_LIMIT,
@@ -169,15 +172,16 @@ class Machine(Generic[A]):
         # Where the last run has ended.
         self._pc: i64 = 0
         self._depth: i64 = 0
+        self._spill_layout: Final = Layout(spill_bytes, 16)
         self._spill_block: Block | None = None
         self._registers: Vec[A] = Vec(allocator, "q")
         self._frames: Vec[A] = Vec(allocator, "q")
-        self.heap: Final[Heap[A]] = Heap(allocator, code.strings, limit=heap_limit)
+        self.heap: Final[Heap[A]] = Heap(allocator, code.strings.view, limit=heap_limit)
         self.runtime: Final[Runtime[A]] = Runtime(self.heap, code.checked.hosts, write)
         try:
             self._registers.fill(0, REGISTERS)
             if spill is None:
-                self._spill_block = allocator.allocate(_SPILL_LAYOUT)
+                self._spill_block = allocator.allocate(self._spill_layout)
                 spill = StackAlloc(self._spill_block.view)
             self._spill = spill
         except BaseException:
@@ -250,12 +254,12 @@ class Machine(Generic[A]):
             if fresh:
                 self.reset()
             self._execute(pc)
-        except Trap as trap:
+        except Trap as raised:
             self.runtime.flush()
-            raise self._located(trap) from trap.__cause__
+            raise self._located(raised) from raised.__cause__
         except KeyboardInterrupt:
             self.runtime.flush()
-            raise self._located(Trap("T0007", "interrupted")) from None
+            raise self._located(trap(INTERRUPTED)) from None
         except BaseException:
             self.runtime.flush()
             raise
@@ -263,13 +267,13 @@ class Machine(Generic[A]):
         result: int = self._registers.data[0]
         return result
 
-    def _located(self, trap: Trap) -> Trap:
+    def _located(self, raised: Trap) -> Trap:
         """The trap with what the machine knows of where it happened."""
-        if trap.offset < 0 and 0 <= self._pc < len(self.code.positions):
-            trap.offset = self.code.positions[self._pc]
-        if self._backtrace and not trap.backtrace:
-            trap.backtrace = self.backtrace()
-        return trap
+        if raised.offset < 0 and 0 <= self._pc < len(self.code.positions):
+            raised.offset = self.code.positions[self._pc]
+        if self._backtrace and not raised.backtrace:
+            raised.backtrace = self.backtrace()
+        return raised
 
     def backtrace(self) -> tuple[str, ...]:
         """Names of the functions that were active when the last run ended, the entry first."""
@@ -302,7 +306,7 @@ class Machine(Generic[A]):
         """Room for another frame, and the view of all of them."""
         limit: int = self._frame_limit
         if depth >= limit:
-            raise Trap("T0002", f"stack overflow: {depth} calls are active")
+            raise trap(TOO_MANY_CALLS, depth)
         self._frames.fill(0, min(max(depth, _FIRST_FRAMES), limit - depth))
         return self._frames.data
 
@@ -556,7 +560,7 @@ class Machine(Generic[A]):
         if block is not None:
             self._spill_block = None
             self._spill.close()
-            self.allocator.deallocate(block, _SPILL_LAYOUT)
+            self.allocator.deallocate(block, self._spill_layout)
 
     def __enter__(self) -> Self:
         return self
@@ -567,7 +571,6 @@ class Machine(Generic[A]):
         self.close()
 
 
-_SPILL_LAYOUT: Final = Layout(SPILL_BYTES, 16)
 _ZERO_REGISTERS: Final = memoryview(bytes(8 * REGISTERS)).cast("q")
 
 

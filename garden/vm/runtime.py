@@ -51,7 +51,11 @@ class Runtime(Generic[A]):
 
     def write(self, text: str) -> None:
         """Add text to the program's output."""
-        self._buffer += text.encode()
+        self.write_bytes(text.encode())
+
+    def write_bytes(self, data: bytes) -> None:
+        """The same for UTF-8."""
+        self._buffer += data
         if len(self._buffer) >= BUFFER_BYTES:
             self.flush()
 

@@ -10,11 +10,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from engines import ENGINES, IDLE
 
 from garden.cli.main import main
 from garden.pipeline import SCRATCH, STAGES
 
 FIB = str(Path(__file__).parent.parent.parent / "docs" / "examples" / "fib.garden")
+
+#: Needs memory while it runs.
+SUM = 'import ("arr" "io")\nio.println(arr.sum(arr.range(0 4)))\n'
 
 Write = Callable[[str], str]
 Captured = pytest.CaptureFixture[str]
@@ -51,15 +55,17 @@ def test_a_file_by_itself_is_run(capfd: Captured) -> None:
     assert capfd.readouterr().out == "6765\n6765\n"
 
 
-def test_alloc_stats_has_a_row_for_every_stage_with_nothing_live(capfd: Captured) -> None:
-    assert main(["run", FIB, "--alloc-stats"]) == 0
+@pytest.mark.parametrize("engine", ENGINES)
+def test_alloc_stats_has_a_row_for_every_stage_with_nothing_live(
+    engine: str, write: Write, capfd: Captured
+) -> None:
+    assert main(["run", write(SUM), "--alloc-stats", "--engine", engine]) == 0
     rows = stats(capfd.readouterr().err)
     assert list(rows) == [*STAGES, SCRATCH]
     for stage, row in rows.items():
         assert row["live"] == 0
         assert row["allocs"] == row["frees"]
-        # `optimise` works on what `lower` made, with scratch.
-        assert (row["bytes"] > 0) == (stage != "optimise"), stage
+        assert (row["bytes"] > 0) == (stage not in IDLE[engine]), stage
         assert row["peak"] <= row["bytes"]
 
 
@@ -210,17 +216,36 @@ def test_exhausting_the_heap_is_a_trap(write: Write, capfd: Captured) -> None:
     assert "T0003" in capfd.readouterr().err
 
 
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("stage", [*STAGES, SCRATCH])
-def test_exhausting_a_stage_is_an_error_of_that_stage(stage: str, capfd: Captured) -> None:
-    status = main(["run", FIB, "--alloc", f"{stage}=stack(64)", "--alloc-stats"])
+def test_exhausting_a_stage_is_an_error_of_that_stage(
+    stage: str, engine: str, write: Write, capfd: Captured
+) -> None:
+    kind, spec = ("limit", "limit(64, page)") if stage == "native" else ("stack", "stack(64)")
+    status = main(["run", write(SUM), "--engine", engine, "--alloc", f"{stage}={spec}", "--alloc-stats"])
     out, err = capfd.readouterr()
     assert all(row["live"] == 0 for row in stats(err).values())
-    if stage == "optimise":
-        # It works in place.
-        assert (status, out) == (0, "6765\n")
+    if stage in IDLE[engine]:
+        assert (status, out) == (0, "6\n")
         return
     assert (status, out) == (1, "")
-    assert f"out of memory in stage {'parse' if stage == SCRATCH else stage}: stack: cannot allocate" in err
+    if stage == "run" and engine == "jit":
+        # It has its memory for registers and frames from the system, and the program is refused any.
+        assert "T0003: the allocator of the program is exhausted" in err
+        return
+    assert f"out of memory in stage {'parse' if stage == SCRATCH else stage}: {kind}: cannot allocate" in err
+
+
+def test_an_engine_that_cannot_run_says_why(capfd: Captured) -> None:
+    command = ["run", FIB, "--alloc", "native=arena(page)"]
+    assert main([*command, "--engine", "jit"]) == 1
+    assert "garden: the engine jit" in capfd.readouterr().err
+    assert main([*command, "--verbose"]) == 0
+    out, err = capfd.readouterr()
+    assert out == "6765\n"
+    assert "garden: the engine jit" in err
+    assert main(command) == 0
+    assert capfd.readouterr() == ("6765\n", "")
 
 
 def test_the_command_is_a_process_too() -> None:

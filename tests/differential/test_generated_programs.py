@@ -11,7 +11,7 @@ import time
 
 import pytest
 from annotations import LEVELS
-from engines import ENGINES
+from engines import ENGINES, OF_BYTECODE
 from evaluator import Evaluator, OutOfSteps, Trapped
 from generator import generate
 from hypothesis import HealthCheck, assume, event, given, note, settings
@@ -61,7 +61,8 @@ def check(text: str, registers: int) -> str:
     program = Program("generated", text)
     expected = evaluate(program)
     for engine in ENGINES:
-        for level, available in [*[(level, REGISTERS) for level in LEVELS], (1, registers)]:
+        scarce = [(1, registers)] if engine in OF_BYTECODE else []
+        for level, available in [*[(level, REGISTERS) for level in LEVELS], *scarce]:
             diagnostics, outcome = program.run(engine, level, registers=available)
             assert outcome is not None, diagnostics[0].render(program.source)
             trap = outcome.trap

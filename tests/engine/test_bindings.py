@@ -276,6 +276,28 @@ def test_functions_without_a_garden_signature_are_refused(function: Callable[...
     assert str(caught.value).startswith(message)
 
 
+def with_parameters(count: int) -> Callable[..., Any]:
+    """A function that adds up so many Ints."""
+    names = [f"n{index}" for index in range(count)]
+    made: dict[str, Callable[..., Any]] = {}
+    exec(f"def add({', '.join([f'{name}: int' for name in names])}) -> int:\n    return {' + '.join(names)}", made)
+    return made["add"]
+
+
+def test_a_host_function_has_at_most_255_parameters(engine: garden.Engine) -> None:
+    engine.function(with_parameters(255))
+    program = engine.compile(f'import "host"\nhost.add({" ".join([str(n) for n in range(255)])})')
+    assert program.run() == sum(range(255))
+    with pytest.raises(TypeError, match=r"^p\.add: 256 parameters, a host function has at most 255$"):
+        garden.Package("p").function(with_parameters(256))
+
+
+def test_a_declared_function_of_more_parameters_cannot_be_called_either(engine: garden.Engine) -> None:
+    parameters = " ".join([f"n{index}:Int" for index in range(300)])
+    with pytest.raises(garden.CompileError, match="declared but not implemented"):
+        engine.compile(f'extern "p" {{ fn add({parameters}) Int }}\np.add({"1 " * 300})')
+
+
 def test_names_that_programs_cannot_write_are_refused() -> None:
     for path in ("", "a b", "1st", "a//b", "match", "unsafe/let"):
         with pytest.raises(ValueError, match=r"no garden identifier|keyword of garden"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -237,6 +238,31 @@ def test_pages_are_protected_through_it(make: Callable[[Any], Any]) -> None:
     adaptor.protect(block, "rw")
     block.view[0] = 1
     adaptor.protect(block, "r")
+    adaptor.deallocate(block, layout)
+    adaptor.close()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pages cannot be protected there")
+@each(ADAPTORS | {"fallback": lambda parent: FallbackAllocator(LimitAllocator(PageAlloc(), 1), parent)})
+def test_part_of_a_block_is_protected_through_it(make: Callable[[Any], Any]) -> None:
+    adaptor = make(PageAlloc())
+    page = adaptor.page_size
+    layout = Layout(3 * page, page)
+    block = adaptor.allocate(layout)
+    for offset, size in ((0, 1), (2 * page, 2 * page), (4 * page, None), (-page, page)):
+        with pytest.raises(MisuseError):
+            adaptor.protect(block, "rx", offset, size)
+    block.view[:] = bytes([5]) * (3 * page)
+    adaptor.protect(block, "rx", 0, page)
+    adaptor.protect(block, "r", 2 * page)
+    assert block.view.readonly
+    # The page between is still writable: this would end the process otherwise.
+    for place in (page, 2 * page - 1):
+        ctypes.c_char.from_address(block.address + place).value = b"x"
+    assert block.view[page : page + 2] == b"x\x05"
+    adaptor.protect(block, "rw")
+    block.view[0] = 1
+    adaptor.protect(block, "rx", page, page)
     adaptor.deallocate(block, layout)
     adaptor.close()
 

@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 
 import pytest
 
-from allocators import AllocError, Layout, MetricAllocator, MisuseError, PageAlloc
+from allocators import AllocError, Block, Layout, MetricAllocator, MisuseError, PageAlloc
 
 PAGE = PageAlloc().page_size
+
+
+needs_maps = pytest.mark.skipif(sys.platform != "linux", reason="only Linux says how pages are protected")
+
+
+def access(block: Block, pages: int) -> list[str]:
+    """What the system lets be done with each page of a block, as `/proc/self/maps` spells it."""
+    ranges = []
+    with open("/proc/self/maps") as maps:
+        for line in maps:
+            bounds, mode = line.split()[:2]
+            start, end = bounds.split("-")
+            ranges.append((int(start, 16), int(end, 16), mode[:3]))
+    places = [block.address + number * PAGE for number in range(pages)]
+    return [next(mode for start, end, mode in ranges if start <= place < end) for place in places]
 
 
 def test_a_block_covers_whole_pages_and_is_zero() -> None:
@@ -105,6 +121,87 @@ def test_pages_are_never_writable_and_executable_at_once() -> None:
     pages.protect(block, "r")
     pages.deallocate(block, Layout(10, 1))
     assert pages.allocated_bytes == 0
+
+
+@needs_maps
+def test_a_part_of_a_block_is_sealed_and_the_rest_stays_writable() -> None:
+    pages = PageAlloc()
+    block = pages.allocate(Layout(4 * PAGE, 1))
+    pages.protect(block, "rx", PAGE, PAGE)
+    pages.protect(block, "r", 3 * PAGE)
+    assert access(block, 4) == ["rw-", "r-x", "rw-", "r--"]
+    assert block.view.readonly
+    ctypes.c_char.from_address(block.address + 2 * PAGE).value = b"x"
+    assert block.view[2 * PAGE] == ord("x")
+    pages.protect(block, "rw", PAGE, PAGE)
+    assert access(block, 4) == ["rw-", "rw-", "rw-", "r--"]
+    assert block.view.readonly
+    pages.protect(block, "rw", 2 * PAGE)
+    assert not block.view.readonly
+    block.view[-1] = 1
+    pages.deallocate(block, Layout(4 * PAGE, 1))
+    assert (pages.allocated_bytes, pages.live_blocks) == (0, 0)
+
+
+@needs_maps
+def test_all_of_a_block_is_protected_whatever_its_parts_were() -> None:
+    pages = PageAlloc()
+    block = pages.allocate(Layout(3 * PAGE, 4 * PAGE))
+    pages.protect(block, "rx", 0, PAGE)
+    pages.protect(block, "r")
+    assert access(block, 3) == ["r--"] * 3
+    pages.protect(block, "rw", 0, 3 * PAGE)
+    assert access(block, 3) == ["rw-"] * 3
+    assert not block.view.readonly
+
+
+@needs_maps
+@pytest.mark.parametrize(
+    ("offset", "size"),
+    [
+        (1, None),
+        (0, 1),
+        (PAGE // 2, PAGE // 2),
+        (-PAGE, None),
+        (0, -PAGE),
+        (2 * PAGE, -PAGE),
+        (0, 3 * PAGE),
+        (3 * PAGE, 0),
+    ],
+)
+def test_a_part_is_whole_pages_inside_the_block(offset: int, size: int | None) -> None:
+    pages = PageAlloc()
+    pages.allocate(Layout(2 * PAGE, 1))
+    block = pages.allocate(Layout(2 * PAGE - 1, 1))
+    with pytest.raises(MisuseError, match=f"bytes {offset} to .* are not whole pages"):
+        pages.protect(block, "rx", offset, size)
+    assert access(block, 2) == ["rw-", "rw-"]
+    block.view[0] = 1
+
+
+def test_no_page_is_sealed_under_a_view_of_another_page() -> None:
+    pages = PageAlloc()
+    block = pages.allocate(Layout(2 * PAGE, 1))
+    view = block.view[:PAGE]
+    with pytest.raises(MisuseError):
+        pages.protect(block, "rx", PAGE)
+    view[0] = 1
+    block.view[PAGE] = 2
+    view.release()
+    pages.protect(block, "rx", PAGE, 0)
+    assert not block.view.readonly
+
+
+@needs_maps
+def test_a_block_of_which_a_part_is_sealed_grows_into_a_writable_one() -> None:
+    pages = PageAlloc()
+    layout = Layout(2 * PAGE, 1)
+    block = pages.allocate(layout)
+    block.view[:] = bytes([3]) * (2 * PAGE)
+    pages.protect(block, "rx", 0, PAGE)
+    block = pages.grow(block, layout, Layout(3 * PAGE, 1))
+    assert (bytes(block.view[: 2 * PAGE]), block.view.readonly) == (bytes([3]) * (2 * PAGE), False)
+    assert access(block, 3) == ["rw-"] * 3
 
 
 def test_a_protected_block_grows_into_a_writable_one() -> None:

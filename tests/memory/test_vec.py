@@ -251,6 +251,32 @@ def test_it_takes_any_buffer_or_iterable(items: Any) -> None:
     assert list(vec) == [0, 1, 2, 3]
 
 
+@pytest.mark.parametrize("count", [0, 1, 16, 17, 400])
+@pytest.mark.parametrize("start", [0, 3])
+def test_a_vec_extends_from_another_or_from_itself(count: int, start: int) -> None:
+    with Vec(PageAlloc(), "I") as source, Vec(Arena(PageAlloc()), "q") as target:
+        source.extend(range(start + count))
+        target.append(-1)
+        target.extend_from(source, start)
+        assert list(target) == [-1, *range(start, start + count)]
+        source.extend_from(source, start)
+        assert list(source) == [*range(start + count), *range(start, start + count)]
+        source.extend_from(target, len(target) + 1)
+        assert len(source) == start + 2 * count
+
+
+@pytest.mark.parametrize("count", [1, 30])
+def test_where_an_item_of_another_vec_does_not_fit_nothing_is_added(count: int) -> None:
+    with Vec(PageAlloc(), "q") as source, Vec(PageAlloc(), "B") as target:
+        source.extend([*range(count), 256])
+        target.append(7)
+        with pytest.raises(ValueError):  # noqa: PT011 - its words are Python's own
+            target.extend_from(source)
+        with pytest.raises(MisuseError, match="negative"):
+            target.extend_from(source, -1)
+        assert list(target) == [7]
+
+
 def test_extending_by_its_own_bytes_is_right_however_they_are_looked_at() -> None:
     for look in (
         lambda vec: vec.view,

@@ -207,6 +207,14 @@ def test_a_record_that_doubles_with_every_line_is_refused_before_it_is_huge(chec
     assert len(checked.nodes) < 1_000_000
 
 
+@pytest.mark.parametrize(("count", "codes"), [(2047, []), (2048, ["E0328"])])
+def test_an_array_has_less_than_two_gigabytes(check, count, codes):
+    # 2**20 bytes, the largest record.
+    lines = ["let r = {x: 1 y: 2}"] + ["let r = {x: r y: r}"] * 16
+    lines.append(f"let a = [{'r ' * count}]")
+    assert check("\n".join(lines)).codes == codes
+
+
 def test_a_type_that_doubles_with_every_line_is_cut_where_it_is_shown(clean):
     lines = ["let a = [1]"] + ["let a = [{x: a y: a}]"] * 200
     assert clean("\n".join(lines)).types.splitlines()[-1].endswith("...")

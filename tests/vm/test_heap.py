@@ -238,7 +238,7 @@ def constants(texts: list[str]) -> tuple[Vec[PageAlloc], list[int]]:
 def test_constant_strings_keep_their_addresses_through_resets(ledger: Any) -> None:
     texts = ["", "one", "a somewhat longer text", *[f"constant {number}" for number in range(500)]]
     strings, addresses = constants(texts)
-    heap = Heap(ledger, strings)
+    heap = Heap(ledger, strings.view)
     for _ in range(3):
         assert [heap.intern(text.encode()) for text in texts] == addresses
         assert (heap.used, heap.allocations) == (0, 0)
@@ -280,7 +280,7 @@ def test_reset_keeps_one_chunk(ledger: Any) -> None:
 
 def test_a_closed_heap_has_nothing(ledger: Any) -> None:
     strings, addresses = constants(["text"])
-    heap = Heap(ledger, strings)
+    heap = Heap(ledger, strings.view)
     address = heap.alloc(8)
     heap.close()
     heap.close()
@@ -294,5 +294,5 @@ def test_a_heap_that_cannot_intern_its_constants_owns_nothing(ledger: Any) -> No
     strings, _ = constants(["text"])
     ledger.fail_at = 1
     with pytest.raises(AllocError):
-        Heap(ledger, strings)
+        Heap(ledger, strings.view)
     strings.close()

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from allocators import Allocator
 from garden.ir.ir import ADDROF, LOAD, MAX_IMM, STORE, Ir
+from garden.ir.passes.counts import Counts
 
 
-def addrof_fold(ir: Ir[Allocator], scratch: Allocator) -> int:
+def addrof_fold(ir: Ir[Allocator], counts: Counts) -> int:
     """Add the offsets of addresses to those of their uses; return how many."""
     op = ir.op
     nexts = ir.next
@@ -34,4 +35,6 @@ def addrof_fold(ir: Ir[Allocator], scratch: Allocator) -> int:
                             count += 1
                 inst = nexts[inst]
             block = ir.block_next[block]
+    if count:
+        counts.forget_uses()
     return count

@@ -19,9 +19,9 @@ from typing import Final
 from allocators import Allocator
 from allocators._mypyc import i64, mypyc_attr
 from allocators.collections import Table, Vec
-from garden.ir.blocks import count_predecessors
 from garden.ir.ir import Ir
 from garden.ir.operands import edge_at, edge_count
+from garden.ir.passes.counts import Counts
 
 _FIRST_SLOTS: Final = 64
 
@@ -33,12 +33,16 @@ class Available:
     Entries are never changed, only forgotten, the last one first.
     """
 
-    __slots__ = ("_entries", "_mask", "_slots")
+    __slots__ = ("_a", "_b", "_entries", "_heads", "_imms", "_mask", "_owners", "_slots", "_values")
 
     def __init__(self, scratch: Allocator) -> None:
         self._entries: Table[Allocator] = Table(scratch, "qIIqII")
+        self._read_columns()
         self._slots: Vec[Allocator] = Vec(scratch, "I")
         self._mask: i64 = -1
+
+    def _read_columns(self) -> None:
+        self._heads, self._a, self._b, self._imms, self._values, self._owners = self._entries.columns
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -53,7 +57,7 @@ class Available:
             return 0
         slot = self._find(head, a, b, imm)
         entry: int = self._slots.data[slot]
-        return int(self._entries.columns[4][entry]) if self._names(slot, entry) else 0
+        return int(self._values[entry]) if self._names(slot, entry) else 0
 
     def add(self, head: int, a: int, b: int, imm: int, value: int) -> int:
         """Give a value to a key, unless it has one; return that value then, else 0."""
@@ -62,33 +66,34 @@ class Available:
         slot = self._find(head, a, b, imm)
         entry: int = self._slots.data[slot]
         if self._names(slot, entry):
-            return int(self._entries.columns[4][entry])
+            return int(self._values[entry])
+        if len(self._entries) == self._entries.capacity:
+            self._entries.reserve(1)
+            self._read_columns()
         entry = self._entries.add()
-        heads, left, right, imms, values, owners = self._entries.columns
-        heads[entry] = head
-        left[entry] = a
-        right[entry] = b
-        imms[entry] = imm
-        values[entry] = value
-        owners[entry] = slot
+        self._heads[entry] = head
+        self._a[entry] = a
+        self._b[entry] = b
+        self._imms[entry] = imm
+        self._values[entry] = value
+        self._owners[entry] = slot
         self._slots.data[slot] = entry
         return 0
 
     def _names(self, slot: int, entry: int) -> bool:
-        return entry < len(self._entries) and bool(self._entries.columns[5][entry] == slot)
+        return entry < len(self._entries) and bool(self._owners[entry] == slot)
 
     def _find(self, head: int, a: int, b: int, imm: int) -> int:
         """The slot that names the entry of a key, or the free one where it belongs."""
         mask: int = self._mask
         count = len(self._entries)
         slots = self._slots.data
-        heads, left, right, imms, _values, owners = self._entries.columns
         slot = _hash(head, a, b, imm) & mask
         while True:
             entry: int = slots[slot]
-            if entry >= count or owners[entry] != slot:
+            if entry >= count or self._owners[entry] != slot:
                 return slot
-            if left[entry] == a and right[entry] == b and heads[entry] == head and imms[entry] == imm:
+            if self._a[entry] == a and self._b[entry] == b and self._heads[entry] == head and self._imms[entry] == imm:
                 return slot
             slot = (slot + 1) & mask
 
@@ -97,12 +102,12 @@ class Available:
         self._slots.fill(0, size - len(self._slots))
         self._mask = size - 1
         slots = self._slots.data
-        heads, left, right, imms, _values, owners = self._entries.columns
+        owners = self._owners
         count = len(self._entries)
         for entry in range(count):
             owners[entry] = size
         for entry in range(count):
-            slot = _hash(heads[entry], left[entry], right[entry], imms[entry]) & self._mask
+            slot = _hash(self._heads[entry], self._a[entry], self._b[entry], self._imms[entry]) & self._mask
             while slots[slot] < count and owners[slots[slot]] == slot:
                 slot = (slot + 1) & self._mask
             slots[slot] = entry
@@ -129,10 +134,10 @@ class Trees:
 
     __slots__ = ("_pending", "_predecessors", "_root", "block", "first", "ir", "mark", "second")
 
-    def __init__(self, ir: Ir[Allocator], scratch: Allocator) -> None:
+    def __init__(self, ir: Ir[Allocator], counts: Counts) -> None:
         self.ir: Final = ir
-        self._pending: Vec[Allocator] = Vec(scratch, "q")
-        self._predecessors = count_predecessors(ir, scratch)
+        self._pending: Vec[Allocator] = Vec(counts.scratch, "q")
+        self._predecessors = counts.predecessors()
         self._root = 0
         self.block = 0
         self.mark = 0
@@ -161,7 +166,7 @@ class Trees:
 
     def _has_parent(self, block: int) -> bool:
         """Whether one edge leads to a block, and it is not the first of its function."""
-        if self._predecessors.data[block] != 1:
+        if self._predecessors[block] != 1:
             return False
         return bool(self.ir.function_first[self.ir.block_function[block]] != block)
 
@@ -177,5 +182,4 @@ class Trees:
                     self._pending.append(word)
 
     def close(self) -> None:
-        self._predecessors.close()
         self._pending.close()

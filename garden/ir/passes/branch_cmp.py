@@ -8,8 +8,10 @@ A branch on an Int cast to Bool compares it with 0.
 
 from __future__ import annotations
 
+from typing import Final
+
 from allocators import Allocator
-from garden.ir.blocks import make_noop, unlink_noops
+from garden.ir.blocks import unlink
 from garden.ir.ir import (
     BRANCH,
     BRANCH_CMP,
@@ -25,41 +27,38 @@ from garden.ir.ir import (
     INE,
     INE_IMM,
     INT_TO_BOOL,
+    OPS,
     SEQ,
     SNE,
     Ir,
 )
-from garden.ir.operands import count_uses
+from garden.ir.passes.counts import Counts
 
 
-def branch_cmp(ir: Ir[Allocator], scratch: Allocator) -> int:
+def _may_fuse(op: int) -> bool:
+    return op in (ILT, ILE, IEQ, INE, DLT, DLE, SEQ, SNE, ILT_IMM, IGT_IMM, IEQ_IMM, INE_IMM, INT_TO_BOOL)
+
+
+_MAY_FUSE: Final = bytes([_may_fuse(op) for op in range(max(OPS) + 1)])
+
+
+def branch_cmp(ir: Ir[Allocator], counts: Counts) -> int:
     """Fuse comparisons with branches; return how many."""
-    counted = count_uses(ir, scratch)
-    try:
-        uses = counted.data
-        count = 0
-        for block in range(1, ir.block_count):
-            branch: int = ir.block_last[block] if ir.block_function[block] else 0
-            if ir.op[branch] == BRANCH:
-                condition: int = ir.a[branch]
-                if uses[condition] == 1 and _stands_in(ir, condition, block) and _fuse(ir, branch, condition):
-                    count += 1
-        if count:
-            unlink_noops(ir)
-        return count
-    finally:
-        counted.close()
+    uses = counts.uses()
+    op = ir.op
+    count = 0
+    for block in range(1, ir.block_count):
+        branch: int = ir.block_last[block] if ir.block_function[block] else 0
+        if op[branch] == BRANCH:
+            condition: int = ir.a[branch]
+            if uses[condition] == 1 and _MAY_FUSE[op[condition]] and unlink(ir, block, condition):
+                _fuse(ir, branch, condition)
+                uses[condition] = 0
+                count += 1
+    return count
 
 
-def _stands_in(ir: Ir[Allocator], value: int, block: int) -> bool:
-    nexts = ir.next
-    inst: int = ir.block_first[block]
-    while inst and inst != value:
-        inst = nexts[inst]
-    return inst != 0
-
-
-def _fuse(ir: Ir[Allocator], branch: int, condition: int) -> bool:
+def _fuse(ir: Ir[Allocator], branch: int, condition: int) -> None:
     op: int = ir.op[condition]
     if op in (ILT_IMM, IGT_IMM, IEQ_IMM, INE_IMM):
         ir.op[branch] = BRANCH_CMP_IMM
@@ -69,12 +68,8 @@ def _fuse(ir: Ir[Allocator], branch: int, condition: int) -> bool:
         ir.op[branch] = BRANCH_CMP_IMM
         ir.b[branch] = INE_IMM
         ir.imm[branch] = 0
-    elif op in (ILT, ILE, IEQ, INE, DLT, DLE, SEQ, SNE):
+    else:
         ir.op[branch] = BRANCH_CMP
         ir.b[branch] = ir.b[condition]
         ir.imm[branch] = op
-    else:
-        return False
     ir.a[branch] = ir.a[condition]
-    make_noop(ir, condition)
-    return True

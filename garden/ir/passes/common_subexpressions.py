@@ -21,7 +21,7 @@ from typing import Final
 from allocators import Allocator
 from allocators._mypyc import mypyc_attr
 from allocators.collections import Vec
-from garden.ir.blocks import make_noop, unlink_noops
+from garden.ir.blocks import link
 from garden.ir.ir import (
     CALL,
     CONST,
@@ -50,13 +50,14 @@ from garden.ir.ir import (
 )
 from garden.ir.operands import replace_uses
 from garden.ir.passes.available import Available, Trees
+from garden.ir.passes.counts import Counts
 
 _OTHER: Final = 0
-_PLAIN: Final = 1  # determined by type, values a and b, and imm
-_COMMUTATIVE: Final = 2  # and by the order of a and b not
-_CONSTANT: Final = 3
-_HOST_CALL: Final = 4
-_CALL: Final = 5
+_CALL: Final = 1
+_PLAIN: Final = 2  # determined by type, values a and b, and imm
+_COMMUTATIVE: Final = 3  # and by the order of a and b not
+_CONSTANT: Final = 4
+_HOST_CALL: Final = 5
 
 _MAX_ARGUMENTS: Final = 2
 
@@ -81,13 +82,16 @@ def _kind(op: int) -> int:
 _KINDS: Final = bytes([_kind(op) for op in range(max(OPS) + 1)])
 
 
-def common_subexpressions(ir: Ir[Allocator], scratch: Allocator) -> int:
+def common_subexpressions(ir: Ir[Allocator], counts: Counts) -> int:
     """Replace instructions by equal ones before them; return how many."""
-    finder = _Finder(ir, scratch)
+    finder = _Finder(ir, counts)
     try:
-        return finder.run()
+        count = finder.run()
     finally:
         finder.close()
+    if count:
+        counts.forget_uses()
+    return count
 
 
 @mypyc_attr(native_class=True)
@@ -96,13 +100,14 @@ class _Finder:
 
     __slots__ = ("_available", "_calls", "_same", "_trees", "ir")
 
-    def __init__(self, ir: Ir[Allocator], scratch: Allocator) -> None:
+    def __init__(self, ir: Ir[Allocator], counts: Counts) -> None:
+        scratch = counts.scratch
         self.ir: Final = ir
         self._same: Vec[Allocator] = Vec(scratch, "I")
         self._available = Available(scratch)
         # How many calls have been met: the number of the last one is part of the keys.
         self._calls = 0
-        self._trees = Trees(ir, scratch)
+        self._trees = Trees(ir, counts)
 
     def close(self) -> None:
         self._trees.close()
@@ -117,16 +122,20 @@ class _Finder:
         while trees.advance():
             self._available.forget(trees.mark)
             last_call = trees.first
+            before = 0
             inst: int = ir.block_first[trees.block]
             while inst:
                 kind = _KINDS[ir.op[inst]]
+                after: int = ir.next[inst]
                 if kind == _CALL:
                     self._calls += 1
                     last_call = self._calls
-                elif kind != _OTHER and self._is_known(inst, kind, last_call) and kind != _CONSTANT:
-                    make_noop(ir, inst)
+                if kind >= _PLAIN and self._is_known(inst, kind, last_call) and kind != _CONSTANT:
+                    link(ir, trees.block, before, after)
                     count += 1
-                inst = ir.next[inst]
+                else:
+                    before = inst
+                inst = after
             trees.descend(len(self._available), last_call, 0)
         if count:
             same = self._same.data
@@ -134,7 +143,6 @@ class _Finder:
                 if ir.op[value] in (CONST, CONST_STR):
                     same[value] = 0
             replace_uses(ir, same)
-            unlink_noops(ir)
         return count
 
     def _is_known(self, inst: int, kind: int, last_call: int) -> bool:

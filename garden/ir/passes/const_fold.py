@@ -4,8 +4,9 @@
     %v1:Int = 5                  %v1:Int = 5
     %v2:Int = IMul %v0, %v1  =>  %v2:Int = 10
 
-In layout order, so that what is folded folds what follows. The constants stay, `dce` removes them. What traps stays,
-and so does what gives a NaN, whose bits are the machine's choice. Calls of pure host functions: see `host_fold`.
+In layout order, so that what is folded folds what follows. The constants stay, `dce` removes them; arms that nothing
+leads to any more go. What traps stays, and so does what gives a NaN, whose bits are the machine's choice. Calls of pure
+host functions: see `host_fold`.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from garden.ir.ir import (
     DNEG,
     DOUBLE_TO_INT,
     DSUB,
+    FIRST_TERMINATOR,
     IADD,
     IADD_IMM,
     IDIV,
@@ -54,7 +56,9 @@ from garden.ir.ir import (
     Ir,
 )
 from garden.ir.operands import A_VALUE, OPERANDS
+from garden.ir.passes.counts import Counts
 from garden.ir.passes.host_fold import fold_host_call
+from garden.ir.passes.unreachable import unreachable
 from garden.semantics import ddiv, double_of, double_to_int, idiv, imod, word_of, wrap
 from garden.types.types import STR
 
@@ -66,12 +70,13 @@ def _may_fold(op: int) -> bool:
 _MAY_FOLD: Final = bytes([_may_fold(op) for op in range(max(OPS) + 1)])
 
 
-def const_fold(ir: Ir[Allocator], scratch: Allocator) -> int:
+def const_fold(ir: Ir[Allocator], counts: Counts) -> int:
     """Fold instructions and branches on constants; return how many."""
     op = ir.op
     a = ir.a
     nexts = ir.next
     count = 0
+    jumps = 0
     for function in range(1, ir.function_count):
         block: int = ir.function_first[function]
         while block:
@@ -82,13 +87,21 @@ def const_fold(ir: Ir[Allocator], scratch: Allocator) -> int:
                     if opcode == SYS:
                         if fold_host_call(ir, inst):
                             count += 1
-                    elif op[a[inst]] == CONST:
-                        if _fold(ir, inst, opcode):
+                    else:
+                        known: int = op[a[inst]]
+                        if (known == CONST and _fold(ir, inst, opcode)) or (
+                            known == CONST_STR and _fold_str(ir, inst, opcode)
+                        ):
                             count += 1
-                    elif op[a[inst]] == CONST_STR and _fold_str(ir, inst, opcode):
-                        count += 1
+                            if opcode >= FIRST_TERMINATOR:
+                                jumps += 1
                 inst = nexts[inst]
             block = ir.block_next[block]
+    if count:
+        counts.forget_uses()
+    if jumps:
+        counts.forget_predecessors()
+        unreachable(ir, counts)
     return count
 
 

@@ -15,45 +15,58 @@ from __future__ import annotations
 
 from allocators import Allocator
 from allocators.collections import Vec
-from garden.ir.blocks import count_predecessors, postorder
+from garden.ir.blocks import postorder
 from garden.ir.ir import Ir
 from garden.ir.operands import drop_parameters, edge_at, edge_count, replace_uses
+from garden.ir.passes.counts import Counts
 
 
-def copy_propagation(ir: Ir[Allocator], scratch: Allocator) -> int:
+def copy_propagation(ir: Ir[Allocator], counts: Counts) -> int:
     """Replace parameters that are always the same value; return how many."""
+    scratch = counts.scratch
     # By value: what a parameter was given so far, itself once that is several values, 0 for nothing.
     given: Vec[Allocator] = Vec(scratch, "I")
     seen: Vec[Allocator] = Vec(scratch, "I")
     visited: Vec[Allocator] = Vec(scratch, "B")
     order: Vec[Allocator] = Vec(scratch, "I")
     pending: Vec[Allocator] = Vec(scratch, "i")
-    predecessors = count_predecessors(ir, scratch)
     try:
+        predecessors = counts.predecessors()
         given.fill(0, ir.value_count)
         seen.fill(0, ir.block_count)
         visited.fill(0, ir.block_count)
         count = 0
         for function in range(1, ir.function_count):
-            order.clear()
-            postorder(ir, function, order, visited.data, pending)
-            count += _propagate(ir, order, given.data, seen.data, predecessors.data)
+            if _has_joins(ir, function):
+                order.clear()
+                postorder(ir, function, order, visited.data, pending)
+                count += _propagate(ir, order, given.data, seen.data, predecessors)
         if count:
             values = given.data
+            pool = ir.pool.data
             for block in range(1, ir.block_count):
-                for parameter in ir.list_at(ir.block_params[block]):
-                    if values[parameter] == parameter:
-                        values[parameter] = 0
+                parameters: int = ir.block_params[block]
+                for cell in range(parameters + 1, parameters + 1 + pool[parameters]):
+                    if values[pool[cell]] == pool[cell]:
+                        values[pool[cell]] = 0
             replace_uses(ir, values)
             drop_parameters(ir, values)
+            counts.forget_uses()
         return count
     finally:
-        predecessors.close()
         pending.close()
         order.close()
         visited.close()
         seen.close()
         given.close()
+
+
+def _has_joins(ir: Ir[Allocator], function: int) -> bool:
+    """Whether any block of a function but the first has parameters."""
+    block: int = ir.block_next[ir.function_first[function]]
+    while block and ir.block_params[block] == 0:
+        block = ir.block_next[block]
+    return block != 0
 
 
 def _propagate(

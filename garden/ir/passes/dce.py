@@ -19,15 +19,19 @@ from allocators.collections import Vec
 from garden.ir.blocks import make_noop, unlink_noops
 from garden.ir.ir import NOP, PARAM, TRAPS, Ir
 from garden.ir.operands import A_VALUE, B_VALUE, B_VALUES, EFFECTS, OPERANDS, drop_parameters, edge_at, edge_count
+from garden.ir.passes.counts import Counts
 
 
-def dce(ir: Ir[Allocator], scratch: Allocator) -> int:
+def dce(ir: Ir[Allocator], counts: Counts) -> int:
     """Remove what is not needed; return how many instructions and parameters."""
-    liveness = _Liveness(scratch)
+    liveness = _Liveness(counts.scratch)
     try:
-        return liveness.run(ir)
+        count = liveness.run(ir)
     finally:
         liveness.close()
+    if count:
+        counts.forget_uses()
+    return count
 
 
 @mypyc_attr(native_class=True)
@@ -74,9 +78,10 @@ class _Liveness:
             if ir.block_function[block] == 0:
                 continue
             parameters: int = ir.block_params[block]
-            for position in range(1, pool[parameters] + 1):
-                self._owner.data[pool[parameters + position]] = block
-                self._place.data[pool[parameters + position]] = position
+            if parameters:
+                for position in range(1, pool[parameters] + 1):
+                    self._owner.data[pool[parameters + position]] = block
+                    self._place.data[pool[parameters + position]] = position
             terminator: int = ir.block_last[block]
             for index in range(edge_count(ir, terminator)):
                 edge = edge_at(ir, terminator, index)
@@ -109,8 +114,10 @@ class _Liveness:
         if flags & B_VALUE:
             self._mark(ir.b[inst])
         elif flags & B_VALUES:
-            for value in ir.list_at(ir.b[inst]):
-                self._mark(value)
+            pool = ir.pool.data
+            start: int = ir.b[inst]
+            for cell in range(start + 1, start + 1 + pool[start]):
+                self._mark(pool[cell])
 
     def _mark_needs(self, ir: Ir[Allocator], value: int) -> None:
         if ir.op[value] != PARAM:
@@ -146,14 +153,17 @@ class _Liveness:
     def _drop_parameters(self, ir: Ir[Allocator]) -> int:
         """Remove the parameters that are not needed, but for those of functions."""
         live = self._live.data
+        pool = ir.pool.data
         # From here on: which parameters go.
         gone = self._place.data
         count = 0
         for block in range(1, ir.block_count):
-            function: int = ir.block_function[block]
+            parameters: int = ir.block_params[block]
+            function: int = ir.block_function[block] if parameters else 0
             if function:
                 first = ir.function_first[function] == block
-                for parameter in ir.list_at(ir.block_params[block]):
+                for cell in range(parameters + 1, parameters + 1 + pool[parameters]):
+                    parameter: int = pool[cell]
                     gone[parameter] = 0
                     if not first and not live[parameter]:
                         gone[parameter] = 1

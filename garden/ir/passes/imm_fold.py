@@ -30,35 +30,39 @@ from garden.ir.ir import (
     MIN_IMM,
     Ir,
 )
-from garden.ir.operands import count_uses
+from garden.ir.passes.counts import Counts
 from garden.types.types import INT
 
 
-def imm_fold(ir: Ir[Allocator], scratch: Allocator) -> int:
+def imm_fold(ir: Ir[Allocator], counts: Counts) -> int:
     """Make constants immediates; return how many."""
-    counted = count_uses(ir, scratch)
-    try:
-        uses = counted.data
-        op = ir.op
-        nexts = ir.next
-        count = 0
-        for block in range(1, ir.block_count):
-            inst: int = ir.block_first[block] if ir.block_function[block] else 0
-            while inst:
-                opcode: int = op[inst]
-                if IADD <= opcode <= INE:
-                    a: int = ir.a[inst]
-                    b: int = ir.b[inst]
-                    if op[b] == CONST and uses[b] == 1 and ir.type[b] == INT:
-                        count += _fold(ir, inst, _on_right(opcode), a, b, 1 if opcode == ILE else 0)
-                    elif op[a] == CONST and uses[a] == 1 and ir.type[a] == INT:
-                        count += _fold(ir, inst, _on_left(opcode), b, a, -1 if opcode == ILE else 0)
-                inst = nexts[inst]
-        if count:
-            unlink_noops(ir)
-        return count
-    finally:
-        counted.close()
+    uses = counts.uses()
+    op = ir.op
+    nexts = ir.next
+    count = 0
+    for block in range(1, ir.block_count):
+        inst: int = ir.block_first[block] if ir.block_function[block] else 0
+        while inst:
+            opcode: int = op[inst]
+            if IADD <= opcode <= INE:
+                a: int = ir.a[inst]
+                b: int = ir.b[inst]
+                if op[b] == CONST and uses[b] == 1 and ir.type[b] == INT:
+                    if _fold(ir, inst, _on_right(opcode), a, b, 1 if opcode == ILE else 0):
+                        uses[b] = 0
+                        count += 1
+                elif (
+                    op[a] == CONST
+                    and uses[a] == 1
+                    and ir.type[a] == INT
+                    and _fold(ir, inst, _on_left(opcode), b, a, -1 if opcode == ILE else 0)
+                ):
+                    uses[a] = 0
+                    count += 1
+            inst = nexts[inst]
+    if count:
+        unlink_noops(ir)
+    return count
 
 
 def _on_right(op: int) -> int:
@@ -77,13 +81,13 @@ def _on_left(op: int) -> int:
     return IGT_IMM if op in (ILT, ILE) else _on_right(op)
 
 
-def _fold(ir: Ir[Allocator], inst: int, op: int, value: int, constant: int, adjust: int) -> int:
+def _fold(ir: Ir[Allocator], inst: int, op: int, value: int, constant: int, adjust: int) -> bool:
     imm: int = ir.imm[constant] + adjust
     if op == 0 or not MIN_IMM <= imm <= MAX_IMM:
-        return 0
+        return False
     ir.op[inst] = op
     ir.a[inst] = value
     ir.b[inst] = 0
     ir.imm[inst] = imm
     make_noop(ir, constant)
-    return 1
+    return True

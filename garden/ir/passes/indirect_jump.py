@@ -35,23 +35,26 @@ from allocators import Allocator
 from allocators._mypyc import mypyc_attr
 from allocators.collections import Vec
 from garden.ir.ir import BRANCH, BRANCH_CMP, BRANCH_CMP_IMM, CONST, CONST_STR, JUMP, NOP, PARAM, UNDEFINED, Ir
-from garden.ir.operands import count_uses, edge_at, edge_count, set_edge
+from garden.ir.operands import edge_at, edge_count, set_edge
 from garden.ir.passes.const_fold import compare_imm
+from garden.ir.passes.counts import Counts
 from garden.ir.passes.unreachable import unreachable
 
 #: How often an edge is led on. More than once is needed only where a constant decides again, and in loops.
 _STEPS: Final = 4
 
 
-def indirect_jump(ir: Ir[Allocator], scratch: Allocator) -> int:
+def indirect_jump(ir: Ir[Allocator], counts: Counts) -> int:
     """Redirect edges; return how many, jumps that became branches and branches that became jumps included."""
-    threader = _Threader(ir, scratch)
+    threader = _Threader(ir, counts)
     try:
         count = threader.run()
     finally:
         threader.close()
     if count:
-        unreachable(ir, scratch)
+        # The uses are right.
+        counts.forget_predecessors()
+        unreachable(ir, counts)
     return count
 
 
@@ -61,15 +64,15 @@ class _Threader:
 
     __slots__ = ("_layout", "_places", "_uses", "_words", "ir")
 
-    def __init__(self, ir: Ir[Allocator], scratch: Allocator) -> None:
+    def __init__(self, ir: Ir[Allocator], counts: Counts) -> None:
+        scratch = counts.scratch
         self.ir: Final = ir
         self._places: Vec[Allocator] = Vec(scratch, "I")
         self._layout: Vec[Allocator] = Vec(scratch, "I")
         self._words: Vec[Allocator] = Vec(scratch, "q")
-        self._uses = count_uses(ir, scratch)
+        self._uses = counts.uses()
 
     def close(self) -> None:
-        self._uses.close()
         self._words.close()
         self._layout.close()
         self._places.close()
@@ -94,31 +97,35 @@ class _Threader:
         self._places.fill(0, ir.value_count)
         places = self._places.data
         for block in range(1, ir.block_count):
-            if ir.block_function[block]:
-                parameters: int = ir.block_params[block]
+            parameters: int = ir.block_params[block]
+            if parameters and ir.block_function[block]:
                 for position in range(1, pool[parameters] + 1):
                     places[pool[parameters + position]] = position
 
     def _lead_on(self, terminator: int) -> int:
         """Redirect what leaves through a terminator."""
         ir = self.ir
+        uses = self._uses
         count = 0
         for index in range(edge_count(ir, terminator)):
+            edge = edge_at(ir, terminator, index)
             for _step in range(_STEPS):
-                edge = edge_at(ir, terminator, index)
                 onward = self._onward(edge)
                 if onward == 0:
                     break
                 composed = self._compose(edge, onward)
                 self._release(edge)
                 set_edge(ir, terminator, index, composed)
+                edge = composed
                 count += 1
-        if ir.op[terminator] == JUMP and self._copy_branch(terminator):
+        op: int = ir.op[terminator]
+        if op == JUMP and self._copy_branch(terminator):
+            op = ir.op[terminator]
             count += 1
-        if ir.op[terminator] in (BRANCH, BRANCH_CMP, BRANCH_CMP_IMM) and self._is_decided(terminator):
-            self._uses.data[ir.a[terminator]] -= 1
-            if ir.op[terminator] == BRANCH_CMP:
-                self._uses.data[ir.b[terminator]] -= 1
+        if op in (BRANCH, BRANCH_CMP, BRANCH_CMP_IMM) and self._is_decided(terminator):
+            uses[ir.a[terminator]] -= 1
+            if op == BRANCH_CMP:
+                uses[ir.b[terminator]] -= 1
             self._release(ir.d[terminator])
             ir.op[terminator] = JUMP
             ir.a[terminator] = 0
@@ -130,14 +137,20 @@ class _Threader:
 
     def _release(self, edge: int) -> None:
         """Forget the uses in an edge that is no more."""
-        uses = self._uses.data
-        for value in self.ir.list_at(edge)[1:]:
-            uses[value] -= 1
+        uses = self._uses
+        pool = self.ir.pool.data
+        for cell in range(edge + 2, edge + 1 + pool[edge]):
+            uses[pool[cell]] -= 1
 
     def _is_decided(self, branch: int) -> bool:
         """Whether both edges of a branch are equal."""
         ir = self.ir
-        return ir.list_at(ir.c[branch]) == ir.list_at(ir.d[branch])
+        pool = ir.pool.data
+        taken: int = ir.c[branch]
+        other: int = ir.d[branch]
+        if pool[taken + 1] != pool[other + 1]:
+            return False
+        return ir.list_at(taken) == ir.list_at(other)
 
     def _onward(self, edge: int) -> int:
         """The edge by which the target of an edge goes on, 0 where it does more, or that depends."""
@@ -163,20 +176,25 @@ class _Threader:
         Then nothing else uses the parameters of the block.
         """
         ir = self.ir
-        uses = self._uses.data
+        uses = self._uses
+        pool = ir.pool.data
         end: int = ir.block_first[block]
-        while ir.op[end] == NOP or (ir.op[end] in (CONST, CONST_STR, UNDEFINED) and uses[end] == 0):
-            end = ir.next[end]
         op: int = ir.op[end]
+        while op == NOP or (op in (CONST, CONST_STR, UNDEFINED) and uses[end] == 0):
+            end = ir.next[end]
+            op = ir.op[end]
+        if op not in (JUMP, BRANCH, BRANCH_CMP_IMM):
+            return 0
         parameters: int = ir.block_params[block]
-        if op not in (JUMP, BRANCH, BRANCH_CMP_IMM) or (op != JUMP and not self._is_parameter(ir.a[end], parameters)):
+        if op != JUMP and not self._is_parameter(ir.a[end], parameters):
             return 0
         others = 0 if op == JUMP else -1
-        for parameter in ir.list_at(parameters):
-            others += uses[parameter]
+        for cell in range(parameters + 1, parameters + 1 + pool[parameters]):
+            others += uses[pool[cell]]
         for index in range(edge_count(ir, end)):
-            for argument in ir.list_at(edge_at(ir, end, index))[1:]:
-                if self._is_parameter(argument, parameters):
+            edge = edge_at(ir, end, index)
+            for cell in range(edge + 2, edge + 1 + pool[edge]):
+                if self._is_parameter(pool[cell], parameters):
                     others -= 1
         return end if others == 0 else 0
 
@@ -196,13 +214,14 @@ class _Threader:
     def _compose(self, edge: int, onward: int) -> int:
         """A new edge, that is `edge` and then `onward`."""
         ir = self.ir
-        parameters: int = ir.block_params[ir.pool.data[edge + 1]]
-        uses = self._uses.data
+        pool = ir.pool.data
+        parameters: int = ir.block_params[pool[edge + 1]]
+        uses = self._uses
         words = self._words
         words.clear()
-        words.append(ir.pool.data[onward + 1])
-        for value in ir.list_at(onward)[1:]:
-            argument = self._argument(edge, parameters, value)
+        words.append(pool[onward + 1])
+        for cell in range(onward + 2, onward + 1 + pool[onward]):
+            argument = self._argument(edge, parameters, pool[cell])
             uses[argument] += 1
             words.append(argument)
         return ir.add_words(words)
@@ -218,7 +237,7 @@ class _Threader:
         condition = self._argument(edge, ir.block_params[target], ir.a[end])
         taken = self._compose(edge, ir.c[end])
         other = self._compose(edge, ir.d[end])
-        self._uses.data[condition] += 1
+        self._uses[condition] += 1
         self._release(edge)
         ir.op[jump] = ir.op[end]
         ir.a[jump] = condition

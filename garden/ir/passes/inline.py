@@ -13,7 +13,8 @@ above all: so no cycle of calls is unrolled. A caller grows to at most `MAX_GROW
 into `entry`, which runs once.
 
 A body of one block goes where the call was. Of a longer one the first block continues the block of the call, each
-return becomes a jump to a new block, and that has what followed the call, with the result as its parameter.
+return becomes a jump to a new block, and that has what followed the call. The row of the call becomes its parameter,
+so that what uses the result need not change.
 
 Instructions keep their positions, so a trap is reported where it is; but a backtrace does not name what was inlined.
 """
@@ -25,8 +26,10 @@ from typing import Final
 from allocators import Allocator
 from allocators._mypyc import mypyc_attr
 from allocators.collections import Vec
-from garden.ir.ir import CALL, EDGE, JUMP, LOOKUP, NOP, OPS, PARAM, RET, SWITCH, TAIL, Ir
-from garden.ir.operands import A_VALUE, B_VALUE, B_VALUES, OPERANDS, replace_uses, resolve
+from garden.ir.blocks import link
+from garden.ir.ir import CALL, JUMP, LOOKUP, NOP, PARAM, RET, SWITCH, TAIL, Ir
+from garden.ir.operands import A_VALUE, B_VALUE, B_VALUES, EDGES, OPERANDS, replace_uses_in
+from garden.ir.passes.counts import Counts
 
 MAX_ROWS: Final = 20
 MAX_BLOCKS: Final = 6
@@ -38,24 +41,30 @@ _CLOSED: Final = 2
 _INLINABLE: Final = 3
 
 
-def inline(ir: Ir[Allocator], scratch: Allocator) -> int:
+def inline(ir: Ir[Allocator], counts: Counts) -> int:
     """Inline calls of small functions; return how many."""
-    inliner = _Inliner(ir, scratch)
+    inliner = _Inliner(ir, counts.scratch)
     try:
-        return inliner.run()
+        count = inliner.run()
     finally:
         inliner.close()
+    if count:
+        counts.forget_uses()
+        counts.forget_predecessors()
+    return count
 
 
 @mypyc_attr(native_class=True)
 class _Inliner:
-    """How far each function is, and what the rows of the body at hand have become."""
+    """How far each function is, and what the rows of the body at hand become."""
 
-    __slots__ = ("_blocks", "_copies", "_pending", "_replacement", "_state", "_words", "ir")
+    __slots__ = ("_blocks", "_copies", "_pending", "_replacement", "_rows", "_state", "_words", "ir")
 
     def __init__(self, ir: Ir[Allocator], scratch: Allocator) -> None:
         self.ir: Final = ir
         self._state: Vec[Allocator] = Vec(scratch, "B")  # by function
+        # By function: number of instructions, those of calls inlined in it included if it is inlinable itself.
+        self._rows: Vec[Allocator] = Vec(scratch, "I")
         self._pending: Vec[Allocator] = Vec(scratch, "i")
         self._copies: Vec[Allocator] = Vec(scratch, "I")  # by value of a body: what it is in the caller
         self._blocks: Vec[Allocator] = Vec(scratch, "I")  # the same by block
@@ -68,15 +77,16 @@ class _Inliner:
         self._blocks.close()
         self._copies.close()
         self._pending.close()
+        self._rows.close()
         self._state.close()
 
     def run(self) -> int:
         ir = self.ir
         entry = ir.function_count - 1
         self._state.fill(0, ir.function_count)
+        self._rows.fill(0, ir.function_count)
         # Nothing is inlined into `entry`, nor is it called.
         self._state.data[entry] = _CLOSED
-        self._extend(self._replacement, ir.value_count)
         count = 0
         for root in range(1, entry):
             self._pending.append(root)
@@ -88,32 +98,34 @@ class _Inliner:
                     self._state.data[function] = _OPEN
                     self._pending.append(-function)
                     self._push_callees(function)
-        if count:
-            self._extend(self._replacement, ir.value_count)
-            replace_uses(ir, self._replacement.data)
         return count
 
     def _extend(self, by_row: Vec[Allocator], length: int) -> None:
-        """Have an item for each row; for some that are yet to come too, since this is asked for every row."""
+        """Have an item for each row; for some that are yet to come too, since this is asked for every body."""
         if len(by_row) < length:
             by_row.fill(0, 2 * length - len(by_row))
 
     def _push_callees(self, function: int) -> None:
         ir = self.ir
+        rows = 0
         block: int = ir.function_first[function]
         while block:
             inst: int = ir.block_first[block]
             while inst:
+                rows += 1
                 if ir.op[inst] in (CALL, TAIL) and self._state.data[ir.a[inst]] == 0:
                     self._pending.append(ir.a[inst])
                 inst = ir.next[inst]
             block = ir.block_next[block]
+        self._rows.data[function] = rows
 
     def _visit(self, function: int) -> int:
         """Inline into a function whose callees have been visited; find out whether it can be inlined itself."""
         ir = self.ir
-        budget = (MAX_GROWTH - 1) * self._rows(function)
+        rows = self._rows.data
+        budget: int = (MAX_GROWTH - 1) * rows[function]
         count = 0
+        replaced = False
         block: int = ir.function_first[function]
         while block:
             before = 0
@@ -122,12 +134,12 @@ class _Inliner:
                 after: int = ir.next[inst]
                 if ir.op[inst] == CALL and self._state.data[ir.a[inst]] == _INLINABLE:
                     callee: int = ir.a[inst]
-                    rows = self._rows(callee)
-                    if rows <= budget:
-                        budget -= rows
+                    if rows[callee] <= budget:
+                        budget -= rows[callee]
                         count += 1
                         if ir.block_next[ir.function_first[callee]] == 0:
                             before = self._splice(block, before, inst)
+                            replaced = True
                         else:
                             # What follows the call is in a block of its own now.
                             block = self._split(block, before, inst)
@@ -137,20 +149,11 @@ class _Inliner:
                 before = inst
                 inst = after
             block = ir.block_next[block]
+        if replaced:
+            self._extend(self._replacement, ir.value_count)
+            replace_uses_in(ir, function, self._replacement.data)
         self._state.data[function] = _INLINABLE if self._is_inlinable(function) else _CLOSED
         return count
-
-    def _rows(self, function: int) -> int:
-        ir = self.ir
-        rows = 0
-        block: int = ir.function_first[function]
-        while block:
-            inst: int = ir.block_first[block]
-            while inst:
-                rows += 1
-                inst = ir.next[inst]
-            block = ir.block_next[block]
-        return rows
 
     def _is_inlinable(self, function: int) -> bool:
         ir = self.ir
@@ -169,6 +172,7 @@ class _Inliner:
                     return False
                 inst = ir.next[inst]
             block = ir.block_next[block]
+        self._rows.data[function] = rows
         return True
 
     # Copying a body.
@@ -184,49 +188,47 @@ class _Inliner:
         while inst != ret:
             if ir.op[inst] != NOP:
                 copy = self._copy(inst)
-                self._copy_operands(inst, copy)
-                self._link(block, before, copy)
+                self._copies.data[inst] = copy
+                link(ir, block, before, copy)
                 before = copy
             inst = ir.next[inst]
-        self._link(block, before, after)
-        self._replacement.data[call] = self._mapped(ir.a[ret]) if ir.type[call] else 0
+        link(ir, block, before, after)
+        if ir.type[call]:
+            self._extend(self._replacement, ir.value_count)
+            self._replacement.data[call] = self._copies.data[ir.a[ret]]
         return before
 
     def _split(self, block: int, before: int, call: int) -> int:
         """Put the blocks of a callee in place of a call; return the new block with what follows the call."""
         ir = self.ir
         function: int = ir.block_function[block]
-        callee: int = ir.a[call]
-        body: int = ir.function_first[callee]
+        body: int = ir.function_first[ir.a[call]]
         self._bind_arguments(call, body)
         rest = self._add_block_after(block, function)
         ir.block_first[rest] = ir.next[call]
         ir.block_last[rest] = ir.block_last[block]
-        if ir.type[call]:
-            result = ir.add(PARAM, ir.type[call], 0, 0, 0, 0, 0, ir.pos[call])
-            ir.block_params[rest] = ir.add_list([result])
-            self._extend(self._replacement, ir.value_count)
-            self._replacement.data[call] = result
+        has_result: bool = ir.type[call] != 0
+        if has_result:
+            ir.op[call] = PARAM
+            ir.a[call] = 0
+            ir.b[call] = 0
+            ir.next[call] = 0
+            ir.block_params[rest] = ir.add_list([call])
         # The first block of the body continues the block of the call.
-        self._link(block, before, 0)
+        link(ir, block, before, 0)
         ir.block_last[block] = before
+        self._number_rows(body)
         self._extend(self._blocks, ir.block_count)
         self._blocks.data[body] = block
         last = block
         source: int = ir.block_next[body]
         while source:
             last = self._add_block_after(last, function)
-            self._extend(self._blocks, ir.block_count)
             self._blocks.data[source] = last
-            self._copy_parameters(source, last)
             source = ir.block_next[source]
         source = body
         while source:
-            self._copy_rows(source)
-            source = ir.block_next[source]
-        source = body
-        while source:
-            self._fill_rows(source, rest, ir.type[call] != 0)
+            self._copy_block(source, rest, has_result, source != body)
             source = ir.block_next[source]
         return rest
 
@@ -251,90 +253,91 @@ class _Inliner:
             ir.function_last[function] = added
         return added
 
-    def _link(self, block: int, before: int, inst: int) -> None:
-        """Let an instruction follow another one, or be the first of a block."""
-        if before:
-            self.ir.next[before] = inst
-        else:
-            self.ir.block_first[block] = inst
-
-    def _copy(self, inst: int) -> int:
-        """A copy of a row, whose operands are still those of the body."""
+    def _number_rows(self, body: int) -> None:
+        """Say which rows the copies will be: those that `_copy_block` adds for block after block, parameters first."""
         ir = self.ir
-        copy = ir.add(
-            ir.op[inst],
-            ir.type[inst],
-            ir.a[inst],
-            ir.b[inst],
-            ir.c[inst],
-            ir.d[inst],
-            ir.imm[inst],
-            ir.pos[inst],
-        )
-        self._extend(self._copies, ir.value_count)
-        self._extend(self._replacement, ir.value_count)
-        self._copies.data[inst] = copy
-        return copy
+        copies = self._copies.data
+        nexts = ir.next
+        pool = ir.pool.data
+        row = ir.value_count
+        source = body
+        while source:
+            if source != body:
+                parameters: int = ir.block_params[source]
+                for cell in range(parameters + 1, parameters + 1 + pool[parameters]):
+                    copies[pool[cell]] = row
+                    row += 1
+            inst: int = ir.block_first[source]
+            while inst:
+                copies[inst] = row
+                row += 1
+                inst = nexts[inst]
+            source = ir.block_next[source]
+
+    def _copy_block(self, source: int, rest: int, has_result: bool, has_parameters: bool) -> None:
+        """Add a block of the body to the block that it becomes; returns become jumps to `rest`."""
+        ir = self.ir
+        block: int = self._blocks.data[source]
+        if has_parameters:
+            self._copy_parameters(source, block)
+        link(ir, block, ir.block_last[block], ir.value_count)
+        copy = 0
+        inst: int = ir.block_first[source]
+        while inst:
+            if ir.op[inst] == RET:
+                value: int = self._copies.data[ir.a[inst]]
+                edge = ir.add_list([rest, value] if has_result else [rest])
+                copy = ir.add(JUMP, 0, 0, 0, edge, 0, 0, ir.pos[inst])
+            else:
+                copy = self._copy(inst)
+                ir.next[copy] = copy + 1
+            inst = ir.next[inst]
+        ir.next[copy] = 0
+        ir.block_last[block] = copy
 
     def _copy_parameters(self, source: int, block: int) -> None:
         ir = self.ir
+        words = self._words
+        words.clear()
         parameters: int = ir.block_params[source]
-        self._words.clear()
-        for position in range(1, ir.pool.data[parameters] + 1):
-            self._words.append(self._copy(ir.pool.data[parameters + position]))
-        ir.block_params[block] = ir.add_words(self._words)
+        for cell in range(parameters + 1, parameters + 1 + ir.pool.data[parameters]):
+            parameter: int = ir.pool.data[cell]
+            words.append(ir.add(PARAM, ir.type[parameter], 0, 0, 0, 0, 0, ir.pos[parameter]))
+        ir.block_params[block] = ir.add_words(words)
 
-    def _copy_rows(self, source: int) -> None:
-        """Append copies of the instructions of a block of the body to the block that it has become."""
+    def _copy(self, inst: int) -> int:
+        """A copy of an instruction, with the operands that it has in the caller; it stands in no block yet."""
         ir = self.ir
-        inst: int = ir.block_first[source]
-        while inst:
-            copy = self._copy(inst)
-            ir.append(self._blocks.data[source], copy)
-            inst = ir.next[inst]
-
-    def _fill_rows(self, source: int, rest: int, has_result: bool) -> None:
-        """Give those copies the operands of the caller, and turn returns into jumps to `rest`."""
-        ir = self.ir
-        inst: int = ir.block_first[source]
-        while inst:
-            copy: int = self._copies.data[inst]
-            if ir.op[inst] == RET:
-                value = self._mapped(ir.a[inst])
-                ir.op[copy] = JUMP
-                ir.a[copy] = 0
-                ir.c[copy] = ir.add_list([rest, value] if has_result else [rest])
-            else:
-                self._copy_operands(inst, copy)
-            inst = ir.next[inst]
-
-    def _mapped(self, value: int) -> int:
-        """What a value of the body is in the caller. Calls in the body may have been replaced already."""
-        mapped: int = self._copies.data[resolve(self._replacement.data, value)]
-        return mapped
-
-    def _copy_operands(self, inst: int, copy: int) -> None:
-        ir = self.ir
+        copies = self._copies.data
         op: int = ir.op[inst]
         flags = OPERANDS[op]
+        a: int = ir.a[inst]
+        b: int = ir.b[inst]
+        c = 0
+        d = 0
         if flags & A_VALUE:
-            ir.a[copy] = self._mapped(ir.a[inst])
+            a = copies[a]
         if flags & B_VALUE:
-            ir.b[copy] = self._mapped(ir.b[inst])
+            b = copies[b]
         elif flags & B_VALUES:
             self._words.clear()
-            for value in ir.list_at(ir.b[inst]):
-                self._words.append(self._mapped(value))
-            ir.b[copy] = ir.add_words(self._words)
-        if OPS[op].c == EDGE:
-            ir.c[copy] = self._copy_edge(ir.c[inst])
-        if OPS[op].d == EDGE:
-            ir.d[copy] = self._copy_edge(ir.d[inst])
+            b = self._copy_values(b + 1, b + 1 + ir.pool.data[b])
+        if flags & EDGES:
+            c = self._copy_edge(ir.c[inst])
+            if op != JUMP:
+                d = self._copy_edge(ir.d[inst])
+        return ir.add(op, ir.type[inst], a, b, c, d, ir.imm[inst], ir.pos[inst])
 
     def _copy_edge(self, edge: int) -> int:
-        ir = self.ir
+        pool = self.ir.pool.data
         self._words.clear()
-        self._words.append(self._blocks.data[ir.pool.data[edge + 1]])
-        for value in ir.list_at(edge)[1:]:
-            self._words.append(self._mapped(value))
-        return ir.add_words(self._words)
+        self._words.append(self._blocks.data[pool[edge + 1]])
+        return self._copy_values(edge + 2, edge + 1 + pool[edge])
+
+    def _copy_values(self, start: int, end: int) -> int:
+        """A list of what is in `_words`, and of the values in some cells of the pool, as they are in the caller."""
+        pool = self.ir.pool.data
+        copies = self._copies.data
+        for cell in range(start, end):
+            self._words.append(copies[pool[cell]])
+        return self.ir.add_words(self._words)

@@ -19,19 +19,37 @@ from typing import Final
 from allocators import Allocator
 from allocators._mypyc import mypyc_attr
 from allocators.collections import Vec
-from garden.ir.blocks import make_noop, unlink_noops
+from garden.ir.blocks import link
 from garden.ir.ir import ALLOC, CALL, LOAD, STORE, Ir
 from garden.ir.operands import replace_uses
 from garden.ir.passes.available import Available, Trees
+from garden.ir.passes.counts import Counts
 
 
-def load_store_forward(ir: Ir[Allocator], scratch: Allocator) -> int:
+def load_store_forward(ir: Ir[Allocator], counts: Counts) -> int:
     """Replace loads by what is known to be there; return how many."""
-    forwarder = _Forwarder(ir, scratch)
+    if not _has_loads(ir):
+        return 0
+    forwarder = _Forwarder(ir, counts)
     try:
-        return forwarder.run()
+        count = forwarder.run()
     finally:
         forwarder.close()
+    if count:
+        counts.forget_uses()
+    return count
+
+
+def _has_loads(ir: Ir[Allocator]) -> bool:
+    op = ir.op
+    nexts = ir.next
+    for block in range(1, ir.block_count):
+        inst: int = ir.block_first[block] if ir.block_function[block] else 0
+        while inst:
+            if op[inst] == LOAD:
+                return True
+            inst = nexts[inst]
+    return False
 
 
 @mypyc_attr(native_class=True)
@@ -40,7 +58,8 @@ class _Forwarder:
 
     __slots__ = ("_available", "_epochs", "_fresh", "_other", "_replacement", "_trees", "ir")
 
-    def __init__(self, ir: Ir[Allocator], scratch: Allocator) -> None:
+    def __init__(self, ir: Ir[Allocator], counts: Counts) -> None:
+        scratch = counts.scratch
         self.ir: Final = ir
         self._replacement: Vec[Allocator] = Vec(scratch, "I")
         self._available = Available(scratch)
@@ -48,7 +67,7 @@ class _Forwarder:
         self._epochs = 0
         self._fresh = 0
         self._other = 0
-        self._trees = Trees(ir, scratch)
+        self._trees = Trees(ir, counts)
 
     def close(self) -> None:
         self._trees.close()
@@ -64,22 +83,26 @@ class _Forwarder:
             self._available.forget(trees.mark)
             self._fresh = trees.first
             self._other = trees.second
+            before = 0
             inst: int = ir.block_first[trees.block]
             while inst:
                 op: int = ir.op[inst]
-                if op == STORE:
-                    self._store(inst)
-                elif op == LOAD:
-                    count += self._load(inst)
-                elif op == CALL:
-                    self._epochs += 1
-                    self._fresh = self._epochs
-                    self._other = self._epochs
-                inst = ir.next[inst]
+                after: int = ir.next[inst]
+                if op == LOAD and self._is_known(inst):
+                    link(ir, trees.block, before, after)
+                    count += 1
+                else:
+                    if op == STORE:
+                        self._store(inst)
+                    elif op == CALL:
+                        self._epochs += 1
+                        self._fresh = self._epochs
+                        self._other = self._epochs
+                    before = inst
+                inst = after
             trees.descend(len(self._available), self._fresh, self._other)
         if count:
             replace_uses(ir, self._replacement.data)
-            unlink_noops(ir)
         return count
 
     def _resolved(self, value: int) -> int:
@@ -96,8 +119,8 @@ class _Forwarder:
         epoch = self._fresh if ir.op[base] == ALLOC else self._other
         self._available.add(epoch, base, 0, offset, self._resolved(ir.a[inst]))
 
-    def _load(self, inst: int) -> int:
-        """Replace a load if what it gives is known; if not, it is from now on."""
+    def _is_known(self, inst: int) -> bool:
+        """Whether it is known what a load gives, so that this replaces it; if not, it is from now on."""
         ir = self.ir
         base = self._resolved(ir.a[inst])
         offset: int = ir.imm[inst]
@@ -105,6 +128,5 @@ class _Forwarder:
         known = self._available.add(epoch, base, 0, offset, inst)
         if known and ir.type[known] == ir.type[inst]:
             self._replacement.data[inst] = known
-            make_noop(ir, inst)
-            return 1
-        return 0
+            return True
+        return False

@@ -10,24 +10,22 @@ b1:
 from __future__ import annotations
 
 from allocators import Allocator
-from garden.ir.blocks import count_predecessors, make_noop, unlink_blocks, unlink_noops
+from garden.ir.blocks import make_noop, unlink_blocks, unlink_noops
 from garden.ir.ir import JUMP, Ir
+from garden.ir.passes.counts import Counts
 
 
-def merge_blocks(ir: Ir[Allocator], scratch: Allocator) -> int:
+def merge_blocks(ir: Ir[Allocator], counts: Counts) -> int:
     """Append blocks without parameters to their only predecessor; return how many."""
-    predecessors = count_predecessors(ir, scratch)
-    try:
-        count = 0
-        for block in range(1, ir.block_count):
-            if ir.block_function[block]:
-                count += _extend(ir, block, predecessors.data)
-        if count:
-            unlink_noops(ir)
-            unlink_blocks(ir)
-        return count
-    finally:
-        predecessors.close()
+    predecessors = counts.predecessors()
+    count = 0
+    for block in range(1, ir.block_count):
+        if ir.block_function[block]:
+            count += _extend(ir, block, predecessors)
+    if count:
+        unlink_noops(ir)
+        unlink_blocks(ir)
+    return count
 
 
 def _extend(ir: Ir[Allocator], block: int, predecessors: memoryview) -> int:
@@ -46,4 +44,5 @@ def _extend(ir: Ir[Allocator], block: int, predecessors: memoryview) -> int:
         ir.block_function[target] = 0
         ir.block_first[target] = 0
         ir.block_last[target] = 0
+        predecessors[target] = 0
         count += 1

@@ -13,10 +13,11 @@ from __future__ import annotations
 from allocators import Allocator
 from garden.ir.blocks import first_real
 from garden.ir.ir import JUMP, RET, Ir
+from garden.ir.passes.counts import Counts
 from garden.ir.passes.unreachable import unreachable
 
 
-def ret_inline(ir: Ir[Allocator], scratch: Allocator) -> int:
+def ret_inline(ir: Ir[Allocator], counts: Counts) -> int:
     """Turn jumps into returns; return how many."""
     count = 0
     # The join of an inner match comes before that of an outer one.
@@ -32,7 +33,9 @@ def ret_inline(ir: Ir[Allocator], scratch: Allocator) -> int:
                 ir.c[jump] = 0
                 count += 1
     if count:
-        unreachable(ir, scratch)
+        counts.forget_uses()
+        counts.forget_predecessors()
+        unreachable(ir, counts)
     return count
 
 

@@ -22,7 +22,7 @@ from typing import Final
 from allocators import Allocator
 from allocators._mypyc import mypyc_attr
 from allocators.collections import Vec
-from garden.ir.blocks import count_predecessors, unlink_blocks
+from garden.ir.blocks import link, unlink_blocks
 from garden.ir.ir import (
     BRANCH_CMP,
     BRANCH_CMP_IMM,
@@ -39,6 +39,7 @@ from garden.ir.ir import (
     UNDEFINED,
     Ir,
 )
+from garden.ir.passes.counts import Counts
 from garden.ir.passes.unreachable import unreachable
 from garden.types.types import INT, STR
 
@@ -48,9 +49,9 @@ MIN_CASES: Final = 4
 MAX_SPREAD: Final = 4
 
 
-def switch_fold(ir: Ir[Allocator], scratch: Allocator) -> int:
+def switch_fold(ir: Ir[Allocator], counts: Counts) -> int:
     """Make switches; return how many."""
-    folder = _Folder(ir, scratch)
+    folder = _Folder(ir, counts)
     try:
         count = folder.run()
     finally:
@@ -58,7 +59,9 @@ def switch_fold(ir: Ir[Allocator], scratch: Allocator) -> int:
     if count:
         unlink_blocks(ir)
         # The arms of repeated keys.
-        unreachable(ir, scratch)
+        counts.forget_uses()
+        counts.forget_predecessors()
+        unreachable(ir, counts)
     return count
 
 
@@ -73,7 +76,6 @@ class _Folder:
         "_misses",
         "_part",
         "_predecessors",
-        "_scratch",
         "_seen",
         "_stamps",
         "_words",
@@ -84,9 +86,9 @@ class _Folder:
         "subject",
     )
 
-    def __init__(self, ir: Ir[Allocator], scratch: Allocator) -> None:
+    def __init__(self, ir: Ir[Allocator], counts: Counts) -> None:
+        scratch = counts.scratch
         self.ir: Final = ir
-        self._scratch: Final = scratch
         self._blocks: Vec[Allocator] = Vec(scratch, "I")
         self._keys: Vec[Allocator] = Vec(scratch, "q")
         self._hits: Vec[Allocator] = Vec(scratch, "I")
@@ -96,14 +98,13 @@ class _Folder:
         # For each Int from the least key, or for each symbol, the last part of a chain that had it as a key.
         self._stamps: Vec[Allocator] = Vec(scratch, "I")
         self._part = 0
-        self._predecessors = count_predecessors(ir, scratch)
+        self._predecessors = counts.predecessors()
         self.subject = 0
         self.key = 0
         self.hit = 0
         self.miss = 0
 
     def close(self) -> None:
-        self._predecessors.close()
         self._stamps.close()
         self._seen.close()
         self._words.close()
@@ -172,7 +173,7 @@ class _Folder:
 
     def _is_link(self, block: int) -> bool:
         ir = self.ir
-        if self._predecessors.data[block] != 1 or ir.block_params[block]:
+        if self._predecessors[block] != 1 or ir.block_params[block]:
             return False
         inst: int = ir.block_first[block]
         last: int = ir.block_last[block]
@@ -259,10 +260,7 @@ class _Folder:
             last: int = ir.block_last[block]
             inst = ir.block_first[block]
             while inst != last:
-                if before:
-                    ir.next[before] = inst
-                else:
-                    ir.block_first[head] = inst
+                link(ir, head, before, inst)
                 before = inst
                 inst = ir.next[inst]
             ir.block_function[block] = 0

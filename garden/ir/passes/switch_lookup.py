@@ -27,6 +27,7 @@ from allocators.collections import Vec
 from garden.ir.blocks import first_real
 from garden.ir.ir import CONST, CONST_STR, JUMP, LOOKUP, NOP, RET, SWITCH, Ir
 from garden.ir.operands import edge_at, edge_count
+from garden.ir.passes.counts import Counts
 from garden.ir.passes.unreachable import unreachable
 
 _NO_ARM: Final = -1
@@ -34,9 +35,9 @@ _NO_ARM: Final = -1
 _RETURNS: Final = 0
 
 
-def switch_lookup(ir: Ir[Allocator], scratch: Allocator) -> int:
+def switch_lookup(ir: Ir[Allocator], counts: Counts) -> int:
     """Turn switches into lookups; return how many."""
-    words: Vec[Allocator] = Vec(scratch, "q")
+    words: Vec[Allocator] = Vec(counts.scratch, "q")
     try:
         count = 0
         for block in range(1, ir.block_count):
@@ -47,7 +48,9 @@ def switch_lookup(ir: Ir[Allocator], scratch: Allocator) -> int:
     finally:
         words.close()
     if count:
-        unreachable(ir, scratch)
+        counts.forget_uses()
+        counts.forget_predecessors()
+        unreachable(ir, counts)
     return count
 
 

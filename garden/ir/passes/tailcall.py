@@ -9,11 +9,12 @@
 from __future__ import annotations
 
 from allocators import Allocator
-from garden.ir.blocks import make_noop, unlink_noops
+from garden.ir.blocks import unlink
 from garden.ir.ir import CALL, NOP, RET, TAIL, Ir
+from garden.ir.passes.counts import Counts
 
 
-def tailcall(ir: Ir[Allocator], scratch: Allocator) -> int:
+def tailcall(ir: Ir[Allocator], counts: Counts) -> int:
     """Make tail calls; return how many."""
     count = 0
     entry = ir.function_count - 1
@@ -27,10 +28,10 @@ def tailcall(ir: Ir[Allocator], scratch: Allocator) -> int:
                     ir.a[ret] = ir.a[call]
                     ir.b[ret] = ir.b[call]
                     ir.pos[ret] = ir.pos[call]
-                    make_noop(ir, call)
+                    unlink(ir, block, call)
                     count += 1
     if count:
-        unlink_noops(ir)
+        counts.forget_uses()
     return count
 
 

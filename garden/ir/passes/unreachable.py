@@ -15,16 +15,17 @@ from allocators.collections import Vec
 from garden.ir.blocks import unlink_blocks
 from garden.ir.ir import Ir
 from garden.ir.operands import edge_at, edge_count
+from garden.ir.passes.counts import Counts
 
 
-def unreachable(ir: Ir[Allocator], scratch: Allocator) -> int:
+def unreachable(ir: Ir[Allocator], counts: Counts) -> int:
     """Remove unreachable blocks; return how many."""
-    reached: Vec[Allocator] = Vec(scratch, "B")
-    pending: Vec[Allocator] = Vec(scratch, "I")
+    reached: Vec[Allocator] = Vec(counts.scratch, "B")
+    pending: Vec[Allocator] = Vec(counts.scratch, "I")
     try:
         reached.fill(0, ir.block_count)
         _reach(ir, reached.data, pending)
-        return _remove(ir, reached.data)
+        return _remove(ir, reached.data, counts)
     finally:
         pending.close()
         reached.close()
@@ -45,10 +46,11 @@ def _reach(ir: Ir[Allocator], reached: memoryview, pending: Vec[Allocator]) -> N
                     pending.append(target)
 
 
-def _remove(ir: Ir[Allocator], reached: memoryview) -> int:
+def _remove(ir: Ir[Allocator], reached: memoryview, counts: Counts) -> int:
     count = 0
     for block in range(1, ir.block_count):
         if ir.block_function[block] and not reached[block]:
+            counts.leave_out(block)
             ir.block_function[block] = 0
             ir.block_first[block] = 0
             ir.block_last[block] = 0

@@ -8,7 +8,8 @@ from allocators import Allocator, Arena, MetricAllocator, PageAlloc
 from garden.errors import Trap
 from garden.ir.ir import Ir
 from garden.ir.parser import close_parsed, parse_ir
-from garden.ir.passes import Pass
+from garden.ir.passes import Pass, optimize
+from garden.ir.passes.counts import Counts
 from garden.ir.printer import print_ir
 from garden.ir.verifier import verify
 from garden.types.host import HostFunction, Package, missing
@@ -71,8 +72,24 @@ def with_entry(text: str) -> str:
     return f"{text}\n{ENTRY.format(text.count('fn f') + 1)}"
 
 
-def _no_pass(ir: Ir[Allocator], scratch: Allocator) -> int:
+def _no_pass(ir: Ir[Allocator], counts: Counts) -> int:
     return 0
+
+
+def pipeline(ir: Ir[Allocator], counts: Counts) -> int:
+    """All passes as one, with counts of their own."""
+    counts.close()
+    return optimize(ir, counts.scratch)
+
+
+def check_counts(ir: Ir[Allocator], counts: Counts) -> None:
+    """Check that what a pass has left in the counts is what counting anew gives."""
+    anew = Counts(ir, counts.scratch)
+    # Nobody asks for item 0, values that are missing.
+    values, blocks = ir.value_count, ir.block_count
+    assert counts.uses()[1:values].tolist() == anew.uses()[1:values].tolist()
+    assert counts.predecessors()[:blocks].tolist() == anew.predecessors()[:blocks].tolist()
+    anew.close()
 
 
 class Rewriter:
@@ -88,7 +105,13 @@ class Rewriter:
         try:
             assert verify(ir, self.memory) == []
             scratch = MetricAllocator(Arena(PageAlloc()))
-            self.count = run(ir, scratch)
+            counts = Counts(ir, scratch)
+            # So that the pass has to keep them right.
+            counts.uses()
+            counts.predecessors()
+            self.count = run(ir, counts)
+            check_counts(ir, counts)
+            counts.close()
             assert scratch.live_blocks == 0
             assert verify(ir, self.memory) == []
             printed = lines(print_ir(ir))

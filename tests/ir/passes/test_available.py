@@ -9,6 +9,7 @@ import pytest
 from allocators import Arena, MetricAllocator, PageAlloc
 from garden.ir.parser import close_parsed, parse_ir
 from garden.ir.passes.available import Available, Trees
+from garden.ir.passes.counts import Counts
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -69,7 +70,8 @@ def test_a_tree_has_the_blocks_that_one_edge_leads_to() -> None:
         }"""
     memory = MetricAllocator(Arena(PageAlloc()))
     ir = parse_ir(text, memory)
-    trees = Trees(ir, memory)
+    counts = Counts(ir, memory)
+    trees = Trees(ir, counts)
     seen = []
     while trees.advance():
         seen.append((trees.block - 1, trees.mark))
@@ -77,5 +79,6 @@ def test_a_tree_has_the_blocks_that_one_edge_leads_to() -> None:
     # By block, and the block that it knows all of, counted from 1; b6 leads to itself, so two edges lead there.
     assert seen == [(0, 0), (1, 1), (2, 2), (3, 2), (4, 1), (5, 0), (7, 6), (6, 0), (8, 0)]
     trees.close()
+    counts.close()
     close_parsed(ir)
     assert memory.live_blocks == 0

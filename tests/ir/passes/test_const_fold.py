@@ -214,29 +214,34 @@ def test_one_unknown_operand_is_enough_to_stay(rewrite: Rewriter) -> None:
     )
 
 
+ARMS = "\n".join([f"b{arm}:\n%v{10 + arm}:Int = {arm}\nret %v{10 + arm}" for arm in (1, 2, 3)])
+
+
 @pytest.mark.parametrize(
-    ("constants", "branch", "taken"),
+    ("constants", "branch", "arm"),
     [
-        (["Bool = true"], "br %v0, b1, b2", "b1"),
-        (["Bool = false"], "br %v0, b1, b2", "b2"),
-        (["Int = 3"], "br_imm IGt %v0, 2, b1, b2", "b1"),
-        (["Int = 3"], "br_imm INe %v0, 3, b1, b2", "b2"),
-        (["Int = 3", "Int = 3"], "br_cmp ILe %v0, %v1, b1, b2", "b1"),
-        (["Double = nan", "Double = 1.0"], "br_cmp DLt %v0, %v1, b1, b2", "b2"),
-        (["Str = `a`", "Str = `b`"], "br_cmp SNe %v0, %v1, b1, b2", "b1"),
+        (["Bool = true"], "br %v0, b1, b2", 1),
+        (["Bool = false"], "br %v0, b1, b2", 2),
+        (["Int = 3"], "br_imm IGt %v0, 2, b1, b2", 1),
+        (["Int = 3"], "br_imm INe %v0, 3, b1, b2", 2),
+        (["Int = 3", "Int = 3"], "br_cmp ILe %v0, %v1, b1, b2", 1),
+        (["Double = nan", "Double = 1.0"], "br_cmp DLt %v0, %v1, b1, b2", 2),
+        (["Str = `a`", "Str = `b`"], "br_cmp SNe %v0, %v1, b1, b2", 1),
     ],
 )
-def test_a_branch_on_constants_becomes_a_jump(rewrite: Rewriter, constants: list[str], branch: str, taken: str) -> None:
+def test_a_branch_on_constants_becomes_a_jump(rewrite: Rewriter, constants: list[str], branch: str, arm: int) -> None:
     body = "\n".join([f"%v{index}:{constant}" for index, constant in enumerate(constants)])
-    printed = rewrite(const_fold, f"fn f1() {{\nb0:\n{body}\n{branch}\nb1:\nret\nb2:\nret\n}}")
-    assert printed.split("\n")[2 + len(constants)] == f"jmp {taken}"
+    printed = rewrite(const_fold, f"fn f1() -> Int {{\nb0:\n{body}\n{branch}\n{ARMS}\n}}")
+    # The other arms are no more.
+    value = f"%v{len(constants)}"
+    assert printed.split("\n")[2 + len(constants) :] == ["jmp b1", "b1:", f"{value}:Int = {arm}", f"ret {value}", "}"]
 
 
-@pytest.mark.parametrize(("key", "taken"), [("Int = 2", "b2"), ("Int = 9", "b3"), ("Str = `y`", "b2")])
-def test_a_switch_on_a_constant_becomes_a_jump(rewrite: Rewriter, key: str, taken: str) -> None:
+@pytest.mark.parametrize(("key", "arm"), [("Int = 2", 2), ("Int = 9", 3), ("Str = `y`", 2)])
+def test_a_switch_on_a_constant_becomes_a_jump(rewrite: Rewriter, key: str, arm: int) -> None:
     cases = "1 -> b1\n2 -> b2" if key.startswith("Int") else "`x` -> b1\n`y` -> b2"
-    text = f"fn f1() {{\nb0:\n%v0:{key}\nswitch %v0\n{cases}\n_ -> b3\nb1:\nret\nb2:\nret\nb3:\nret\n}}"
-    assert rewrite(const_fold, text).split("\n")[3] == f"jmp {taken}"
+    printed = rewrite(const_fold, f"fn f1() -> Int {{\nb0:\n%v0:{key}\nswitch %v0\n{cases}\n_ -> b3\n{ARMS}\n}}")
+    assert printed.split("\n")[3:] == ["jmp b1", "b1:", f"%v1:Int = {arm}", "ret %v1", "}"]
 
 
 @pytest.mark.parametrize(

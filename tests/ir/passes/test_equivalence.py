@@ -9,12 +9,13 @@ from hypothesis import HealthCheck, assume, given, note, settings
 from hypothesis import strategies as st
 from ir_evaluator import Evaluator, OutOfFuel
 from random_programs import DOUBLES, INTS, TEXTS, Generator
-from rewriter import PACKAGES, lines, with_entry
+from rewriter import PACKAGES, check_counts, lines, with_entry
 
 from allocators import Allocator, Arena, MetricAllocator, PageAlloc
 from garden.ir.ir import Ir
 from garden.ir.parser import close_parsed, parse_ir
 from garden.ir.passes import PASSES, optimize
+from garden.ir.passes.counts import Counts
 from garden.ir.printer import print_ir
 from garden.ir.verifier import verify
 from garden.semantics import word_of
@@ -81,10 +82,13 @@ def test_passes_in_any_order_change_nothing_that_a_program_does(random: Random) 
 
     def change(ir: Ir[Allocator], scratch: MetricAllocator[Arena[PageAlloc]]) -> None:
         expected = outcomes(ir, 2)
+        counts = Counts(ir, scratch)
         for name, run in passes:
-            run(ir, scratch)
+            run(ir, counts)
             assert verify(ir, scratch) == [], name
             assert outcomes(ir, 2) == expected, name
+            check_counts(ir, counts)
+        counts.close()
 
     compare_while(text, change)
 

@@ -1,0 +1,54 @@
+"""The errors that allocators raise. Never compiled: mypyc cannot compile exceptions derived from builtins well."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from allocators.layout import Layout
+
+
+class LayoutError(ValueError):
+    """A size or an alignment that no allocation can have."""
+
+
+class MisuseError(ValueError):
+    """A block or view was used against the contract: released, foreign, or with a layout that does not fit it."""
+
+
+class DoubleFreeError(MisuseError):
+    """A block was given back, grown or shrunk after it had ended."""
+
+
+class CorruptionError(MisuseError):
+    """Bytes were written that belong to no live block: before or behind one, or after it was freed."""
+
+
+class LeakError(MisuseError):
+    """Blocks were still live when their allocator was closed."""
+
+
+class AllocError(MemoryError):
+    """An allocator could not serve a request; nothing has changed.
+
+    `size` and `align` are what was asked for, in bytes; `limit` and `in_use` are the allocator's own figures in bytes,
+    or None where it has none. `allocator` is the allocator's name.
+    """
+
+    def __init__(
+        self, allocator: str, layout: Layout, *, limit: int | None = None, in_use: int | None = None, reason: str = ""
+    ) -> None:
+        self.allocator = allocator
+        self.size: int = layout.size
+        self.align: int = layout.align
+        self.limit = limit
+        self.in_use = in_use
+        self.reason = reason
+        message = f"{allocator}: cannot allocate {self.size} bytes aligned to {self.align}"
+        details = []
+        if reason:
+            details.append(reason)
+        if limit is not None:
+            details.append(f"limit {limit} bytes")
+        if in_use is not None:
+            details.append(f"in use {in_use} bytes")
+        super().__init__(f"{message} ({', '.join(details)})" if details else message)

@@ -1,0 +1,4 @@
+/* What starting and stopping costs. */
+int main(void) {
+    return 0;
+}

@@ -1,0 +1,26 @@
+"""`garden cache`: where machine code is kept, how much of it there is, and how to be rid of it."""
+
+from __future__ import annotations
+
+import argparse
+
+from garden.native.cache import Cache
+
+
+def cache(options: argparse.Namespace) -> int:
+    """Print the directory, and number and bytes of the images in it or, with `--clear`, of those that were removed."""
+    images = Cache()
+    print(images.directory)
+    problem = images.problem()
+    if problem is not None:
+        print(f"not used: {problem}")
+    elif options.clear:
+        print(f"removed {_amount(*images.clear())}")
+    else:
+        sizes = [size for _, size in images.entries()]
+        print(_amount(len(sizes), sum(sizes)))
+    return 0
+
+
+def _amount(count: int, size: int) -> str:
+    return f"{count:,} {'image' if count == 1 else 'images'}, {size:,} bytes"

@@ -1,0 +1,69 @@
+"""Context: the words that machine code and Python share while a program runs.
+
+It is one global of the image, `context`, an array of words in the writable part, so that machine code reaches each
+field relative to its own place and needs no register for it. Every machine loads an image of its own, and so has a
+context of its own.
+
+`FIELDS` is the one table of it. Everything derives from that: offsets in LLVM text and in assembly, accessors for the
+runtime that is written in garden, and the view that Python has.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+#: Name and meaning of each word, in order.
+FIELDS: Final[tuple[tuple[str, str], ...]] = (
+    ("cursor", "heap: the next free byte of the current chunk"),
+    ("end", "heap: the end of the current chunk"),
+    ("base", "heap: what to subtract from cursor for the bytes in use"),
+    ("allocations", "heap: how many there have been"),
+    ("slots", "strings: address of the table, two words a slot: address and first word of a Str"),
+    ("mask", "strings: number of slots less 1; -1 while there is no table"),
+    ("strings", "strings: how many are in the table"),
+    ("output", "output: the next free byte of the buffer"),
+    ("output_end", "output: the end of the buffer"),
+    ("host_stack", "stack pointer at the entry, which a trap restores"),
+    ("request_stack", "the same where the program has a stack of its own, which calls into the host leave, else 0"),
+    ("stack_limit", "calls that may recurse trap below this stack pointer"),
+    ("request", "address of the host's function that serves requests"),
+    ("trap", "0, or what ended the run: number of a message, or FAILED"),
+    ("trap_a", "first value in the message"),
+    ("trap_b", "second value in the message"),
+    ("trap_c", "third value in the message"),
+    ("where", "where the trap is: byte offset in the source, or pc"),
+    ("interrupted", "not 0 after Ctrl-C, until somebody has looked"),
+    ("frame", "address of the frame that the trap or the failed request was in, for a backtrace"),
+    ("old_handler", "address of the handler for Ctrl-C that was there before"),
+    ("registers", "interpreter: address of the registers"),
+    ("code", "interpreter: address of the instructions"),
+    ("constants", "interpreter: address of the constant area"),
+    ("frames", "interpreter: address of the first frame"),
+    ("frames_top", "interpreter: the next free frame"),
+    ("frames_end", "interpreter: the end of the frames"),
+    ("spill", "interpreter: address of the spill stack"),
+    ("spill_top", "interpreter: the next free word of it"),
+    ("spill_end", "interpreter: the end of it"),
+    ("taken", "executable: bytes that the heap has taken from the system"),
+    ("heap_limit", "executable: how many it may take"),
+    ("next_chunk", "executable: bytes of the next chunk"),
+)
+
+#: Index of each field by name.
+FIELD: Final[dict[str, int]] = {name: index for index, (name, _) in enumerate(FIELDS)}
+
+#: `trap` where an exception of the host ended the run.
+FAILED: Final = -1
+
+#: Bytes of the output buffer, the global `output_buffer`.
+OUTPUT_BYTES: Final = 1 << 13
+#: Words of `arguments`, the global through which arguments go that have no register, and those of host functions.
+ARGUMENT_WORDS: Final = 256
+
+# Requests to the host: its function is given one of these and two words, and returns a word.
+HOST_CALL: Final = 0  # host function a of b arguments, which stand in `arguments`; returns its result
+CHUNK: Final = 1  # memory for a bytes on the heap, of which the current chunk has no room; returns their address
+TABLE: Final = 2  # a larger table of strings
+WRITE: Final = 3  # write b bytes from address a on; what the buffer holds comes first
+POLL: Final = 4  # look for Ctrl-C
+FRAMES: Final = 5  # room for more frames

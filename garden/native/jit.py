@@ -1,0 +1,231 @@
+"""Jit: a whole program as machine code, made from its optimised IR before it runs.
+
+`translate_program` makes the LLVM text, `compile_program` the product: an object, and the little beside it that a
+machine must know, in a form that the cache keeps. Functions that nobody can call are left out.
+
+`JitMachine` runs it, on a stack of its own, since a thread's may be small and is not ours to measure. It is address space
+from the operating system, as the stack of a thread is, and belongs to no allocator.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Final, Generic, TypeVar
+
+from allocators import Allocator, Block, Layout, PageAlloc
+from garden.errors import Trap
+from garden.native.context import FIELD
+from garden.native.hosts import native_call
+from garden.native.image import Image
+from garden.native.machine import NativeMachine
+from garden.types.host import HostFunction
+from garden.vm.heap import DEFAULT_LIMIT
+from garden.vm.runtime import write_stdout
+
+A = TypeVar("A", bound=Allocator, covariant=True)
+
+#: Bytes of address space for the stack where nobody says otherwise. Only what is used takes memory.
+STACK_BYTES: Final = 1 << 28
+
+_MAGIC: Final = b"garden program 1\n"
+_STACK_LIMIT: Final = FIELD["stack_limit"]
+_FRAME: Final = FIELD["frame"]
+
+
+class NativeProgram:
+    """A program as an object, and what a machine must know of it.
+
+    `parameters` are the numbers of parameters by function row, -1 for a function that was left out; the last row is the
+    entry. `string_words` is the length of the constant strings. `reserve` is how many bytes of stack must be left when
+    a function is called that may recurse. `hosts` are the host functions that are called in Python, by index, each
+    with its path and signature.
+    """
+
+    __slots__ = ("argument_words", "hosts", "object", "parameters", "reserve", "string_words")
+
+    def __init__(
+        self,
+        object: bytes,
+        parameters: list[int],
+        string_words: int,
+        argument_words: int,
+        reserve: int,
+        hosts: dict[int, str],
+    ) -> None:
+        self.object: Final = object
+        self.parameters: Final = parameters
+        self.string_words: Final = string_words
+        self.argument_words: Final = argument_words
+        self.reserve: Final = reserve
+        self.hosts: Final = hosts
+
+    def to_bytes(self) -> bytes:
+        lines = [
+            " ".join(map(str, self.parameters)),
+            f"{self.string_words} {self.argument_words} {self.reserve}",
+            *[f"{index} {text}" for index, text in self.hosts.items()],
+        ]
+        return _MAGIC + "\n".join(lines).encode() + b"\n\n" + self.object
+
+    @staticmethod
+    def from_bytes(data: bytes) -> NativeProgram:
+        """What `to_bytes` has made. ValueError for anything else."""
+        head, blank, object = data.removeprefix(_MAGIC).partition(b"\n\n")
+        if not data.startswith(_MAGIC) or not blank:
+            raise ValueError("no program in machine code")
+        parameters, numbers, *hosts = head.decode().split("\n")
+        string_words, argument_words, reserve = map(int, numbers.split())
+        by_index = {}
+        for line in hosts:
+            index, _, text = line.partition(" ")
+            by_index[int(index)] = text
+        return NativeProgram(
+            object, [int(word) for word in parameters.split()], string_words, argument_words, reserve, by_index
+        )
+
+
+class JitMachine(NativeMachine[A], Generic[A]):
+    """Runs a program in machine code, as often as one likes: a `garden.vm.machine.Machine` that takes a `NativeProgram`.
+
+    `image` is that of the program's object, and becomes the machine's, which closes it. The stack has `stack_size` bytes. With `backtrace`, traps carry the names of the active
+    functions, if the program was compiled for that.
+    """
+
+    def __init__(
+        self,
+        program: NativeProgram,
+        image: Image,
+        allocator: A,
+        hosts: list[HostFunction],
+        *,
+        write: Callable[[bytes], object] = write_stdout,
+        heap_limit: int = DEFAULT_LIMIT,
+        stack_size: int = STACK_BYTES,
+        backtrace: bool = False,
+    ) -> None:
+        self._program: Final = program
+        self._stacks: Final = PageAlloc()
+        self._backtrace: Final = backtrace
+        self._stack_layout: Final = Layout(max(stack_size, 2 * program.reserve), 4096)
+        self._stack: Block | None = None
+        try:
+            strings = None
+            if program.string_words:
+                words = ctypes.c_int64 * program.string_words
+                strings = memoryview(words.from_address(image.address("g.strings"))).cast("B").cast("q")
+            super().__init__(
+                image,
+                allocator,
+                strings,
+                hosts,
+                write=write,
+                heap_limit=heap_limit,
+                argument_words=program.argument_words,
+            )
+        except BaseException:
+            image.close()
+            raise
+
+    def run(self) -> int:
+        """Run the program from its start, in a fresh state, and return the word of its value.
+
+        Raises `Trap`, or what a host function raises.
+        """
+        self._require_idle()
+        self.reset()
+        return self._start(len(self._program.parameters) - 1)
+
+    def call(self, function: int, words: list[int]) -> int:
+        """Run one function, by its row, on argument words, and return the word of its result.
+
+        The heap stays as it is, as for `Machine.call`. TypeError where the number of words is not that of the
+        parameters.
+        """
+        parameters = self._program.parameters[function]
+        if len(words) != parameters:
+            raise TypeError(f"the function takes {parameters} arguments, not {len(words)}")
+        self._require_idle()
+        for index, word in enumerate(words):
+            self._arguments[index] = word
+        return self._start(function)
+
+    def _start(self, function: int) -> int:
+        if self._stack is None:
+            self._stack = self._stacks.allocate(self._stack_layout)
+        stack = self._stack
+        self._set_stack_limit()
+        return self._run(self._image.address(f"call.{function}"), (stack.address + stack.size) & -16, 0)
+
+    def _set_stack_limit(self) -> None:
+        assert self._stack is not None
+        self._context[_STACK_LIMIT] = self._stack.address + self._program.reserve
+
+    def _interrupted(self) -> None:
+        self._set_stack_limit()
+
+    def _locate(self, error: Trap, where: int) -> None:
+        if error.offset < 0:
+            error.offset = where
+        if self._backtrace and not error.backtrace:
+            error.backtrace = self.backtrace()
+
+    def backtrace(self) -> tuple[str, ...]:
+        """Names of the functions that were active when the last run ended, the entry first.
+
+        The program must have been compiled for it, so that every function keeps a frame pointer.
+        """
+        stack = self._stack
+        if stack is None:
+            return ()
+        functions = sorted(
+            (address, size, name) for name, (address, size) in self._image.symbols.items() if name.startswith("g.")
+        )
+        low, high = stack.address, stack.address + stack.size
+        names: list[str] = []
+        frame = self._context[_FRAME]
+        words = memoryview((ctypes.c_int64 * (stack.size // 8)).from_address(low)).cast("B").cast("q")
+        known: dict[int, str] = {}
+        while low <= frame < high - 8:
+            index = (frame - low) >> 3
+            address = words[index + 1] - 1
+            name = known.get(address)
+            if name is None:
+                name = known[address] = _name_at(functions, address)
+            if name:
+                names.append(name)
+            if words[index] <= frame:
+                break
+            frame = words[index]
+        names.reverse()
+        return tuple(names)
+
+    def close(self) -> None:
+        """Give all memory back; closing twice is harmless."""
+        super().close()
+        self._stack = None
+        self._stacks.close()
+
+
+def _name_at(functions: list[tuple[int, int, str]], address: int) -> str:
+    """The garden name of the function that an address lies in, empty where it lies in none."""
+    for start, size, name in functions:
+        if start <= address < start + size:
+            return name.removeprefix("g.").rpartition(".")[0]
+    return ""
+
+
+def externals() -> dict[str, int]:
+    """Addresses of what machine code calls in libc."""
+    libc = ctypes.CDLL(None)
+    return {
+        name: ctypes.cast(getattr(libc, name), ctypes.c_void_p).value or 0
+        for name in ("memcpy", "memmove", "memset", "memcmp")
+    }
+
+
+def python_hosts(hosts: list[HostFunction]) -> dict[int, str]:
+    """The host functions that only Python has, by index: path and signature."""
+    return {
+        index: f"{function.package}.{function}" for index, function in enumerate(hosts) if native_call(function) is None
+    }
