@@ -11,7 +11,7 @@ from typing import TextIO
 
 from allocators.protocol import AllocError, MisuseError
 from allocators.replay import Replay
-from allocators.report import as_json, as_text
+from allocators.report import as_html, as_json, as_text
 from allocators.spec import SpecError, parse_spec, spec_table
 from allocators.trace_format import FORMATS, TraceError, read_trace
 
@@ -59,6 +59,8 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     if options.json:
         print(as_json(replay.figures()))
+    elif options.html:
+        print(as_html(replay.figures()))
     else:
         print(as_text(replay.figures()))
         print(replay.summary())
@@ -78,7 +80,9 @@ def _parser() -> argparse.ArgumentParser:
     replay.add_argument("trace", help="a trace file, or - for standard input")
     replay.add_argument("--alloc", metavar="SPEC", default="arena(page)", help="the allocator; %(default)s")
     replay.add_argument("--format", choices=FORMATS, default="", help="of the trace; by default, what it looks like")
-    replay.add_argument("--json", action="store_true", help="print one JSON object")
+    form = replay.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print one JSON object")
+    form.add_argument("--html", action="store_true", help="print one HTML page")
     replay.add_argument(
         "--align", type=_alignment, default=8, help="of blocks in traces that do not say; by default %(default)s"
     )

@@ -2,7 +2,8 @@
 
 `Adaptor` passes on what an allocator may offer beside the six methods: `owns`, pages, checkpoints, `reset`, `close`.
 One that keeps an account of blocks overrides the three hooks, to learn that the parent has dropped blocks wholesale.
-`CountingAdaptor` does so for the sum of all blocks, with a `Ledger`; `records.RecordingAdaptor` for each of them.
+`CountingAdaptor` does so for the sum of all blocks, with a `Ledger`; `records.RecordingAdaptor` for each of them. The
+six methods, and `resize_in_place`, are theirs.
 
 An account changes only after the parent has done its part, so that a parent that raises leaves it as it was.
 """
@@ -123,6 +124,12 @@ class CountingAdaptor(Adaptor[A], Generic[A]):
         if self._ledger.open:
             self._ledger.added(block.region, size)
         return block if block.size == size else Block(block.address, size, block.region)
+
+    def resize_in_place(self, block: Block, old: Layout, new: Layout) -> Block | None:
+        """As the parent does it: grow or shrink without moving, or return None and change nothing."""
+        region = block.region
+        resized = self._up.resize_in_place(block, old, new)
+        return None if resized is None else self._resized(region, resized, old, new)
 
     def _check_counted(self, block: Block, layout: Layout) -> None:
         """Raise `MisuseError` for a block that cannot be among those counted."""

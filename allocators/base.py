@@ -47,6 +47,11 @@ class BaseAllocator:
         check_shrink(block, old, new)
         return self._move(block, old, new, new.size)
 
+    def resize_in_place(self, block: Block, old: Layout, new: Layout) -> Block | None:
+        """Grow or shrink without moving, or return None and change nothing, as this one always does."""
+        check_resize(block, old, new)
+        return None
+
     def _move(self, block: Block, old: Layout, new: Layout, kept: int) -> Block:
         moved = self.allocate(new)
         copy(block, moved, kept)
@@ -100,6 +105,13 @@ class Foreign(BaseAllocator):
     def shrink(self, block: Block, old: Layout, new: Layout) -> Block:
         return self._allocator.shrink(block, old, new)
 
+    def resize_in_place(self, block: Block, old: Layout, new: Layout) -> Block | None:
+        resize = getattr(self._allocator, "resize_in_place", None)
+        if resize is None:
+            return super().resize_in_place(block, old, new)
+        resized: Block | None = resize(block, old, new)
+        return resized
+
 
 def as_base(allocator: Allocator) -> BaseAllocator:
     """The allocator itself where it has the base class, else in a `Foreign`."""
@@ -122,6 +134,14 @@ def check_shrink(block: Block, old: Layout, new: Layout) -> None:
         raise released(block)
     if new.size > old.size:
         raise MisuseError(f"shrink from {old.size} to {new.size} bytes: use grow")
+    if old.size > block.size:
+        raise unfit(block, old)
+
+
+def check_resize(block: Block, old: Layout, new: Layout) -> None:
+    """Raise `MisuseError` unless `block` is live and `old` may fit it."""
+    if block.region.memory is None:
+        raise released(block)
     if old.size > block.size:
         raise unfit(block, old)
 

@@ -10,6 +10,7 @@ Costs: one object a block. `Block.view` makes a memoryview, about 100 ns from in
 from __future__ import annotations
 
 import ctypes
+
 from allocators._mypyc import i64, mypyc_attr
 from allocators.errors import MisuseError
 from allocators.layout import Layout

@@ -220,5 +220,9 @@ class RetryAllocator(Adaptor[A], Generic[A]):
                     raise
             attempt += 1
 
+    def resize_in_place(self, block: Block, old: Layout, new: Layout) -> Block | None:
+        """As the parent does it, once: where a block cannot stay, no memory is missing yet."""
+        return self._up.resize_in_place(block, old, new)
+
     def __repr__(self) -> str:
         return f"retry({self._parent!r})"

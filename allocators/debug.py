@@ -309,6 +309,11 @@ class DebugAllocator(Adaptor[A], Generic[A]):
         self._free(block, record)
         return moved
 
+    def resize_in_place(self, block: Block, old: Layout, new: Layout) -> Block | None:
+        """Always None: see above."""
+        self._checked(block, old, "resized")
+        return None
+
     def owns(self, block: Block) -> bool:
         """Whether the block is live here, or its address is that of a block that is live or in quarantine."""
         if block.region in self._live:

@@ -23,7 +23,7 @@ from typing import Final, Generic, TypeVar
 
 from allocators._mypyc import i64, mypyc_attr
 from allocators.adaptor import CountingAdaptor
-from allocators.base import check_grow, check_shrink
+from allocators.base import check_grow, check_resize, check_shrink
 from allocators.block import Block, Region
 from allocators.call_stack import CallStack
 from allocators.layout import Layout
@@ -170,6 +170,15 @@ class FailingAllocator(CountingAdaptor[A], Generic[A]):
         self._request(new, True)
         region = block.region
         return self._resized(region, self._up.shrink(block, old, new), old, new)
+
+    def resize_in_place(self, block: Block, old: Layout, new: Layout) -> Block | None:
+        """As the parent does it. It counts as a request, and where that shall fail, the answer is None."""
+        check_resize(block, old, new)
+        try:
+            self._request(new, True)
+        except AllocError:
+            return None
+        return super().resize_in_place(block, old, new)
 
     def _resized(self, region: Region, block: Block, old: Layout, new: Layout) -> Block:
         self.resizes += 1

@@ -105,6 +105,16 @@ class FallbackAllocator(BaseAllocator, Generic[A, B]):
         except MemoryError:
             return self._move_on(block, self._second_up.allocate(new), old, new.size)
 
+    def resize_in_place(self, block: Block, old: Layout, new: Layout) -> Block | None:
+        """As the allocator does it whose block it is."""
+        if block.size == 0 or not owned_by(self._first, block):
+            return self._second_up.resize_in_place(block, old, new)
+        if new.size == 0:
+            # It would be a block of the second.
+            check_shrink(block, old, new)
+            return None
+        return self._first_up.resize_in_place(block, old, new)
+
     def _move_on(self, block: Block, moved: Block, old: Layout, kept: int) -> Block:
         """Move a block of the first allocator into one of the second."""
         copy(block, moved, kept)

@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 
 from allocators._mypyc import i64, mypyc_attr
 from allocators.adaptor import CountingAdaptor
-from allocators.base import check_grow
+from allocators.base import check_grow, check_resize
 from allocators.block import Block
 from allocators.layout import MAX_SIZE, Layout
 from allocators.protocol import Allocator, AllocError, LayoutError
@@ -82,6 +82,13 @@ class LimitAllocator(CountingAdaptor[A], Generic[A]):
     def shrink(self, block: Block, old: Layout, new: Layout) -> Block:
         region = block.region
         return self._resized(region, self._up.shrink(block, old, new), old, new)
+
+    def resize_in_place(self, block: Block, old: Layout, new: Layout) -> Block | None:
+        """As the parent does it, and None too for what would exceed the limit."""
+        check_resize(block, old, new)
+        if new.size - old.size > max(self._limit - self._live_bytes, 0):
+            return None
+        return super().resize_in_place(block, old, new)
 
     def __repr__(self) -> str:
         return f"limit({size_text(self._limit)}, {self._parent!r})"

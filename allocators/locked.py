@@ -60,6 +60,10 @@ class LockedAllocator(Adaptor[A], Generic[A]):
         with self.lock:
             return self._up.shrink(block, old, new)
 
+    def resize_in_place(self, block: Block, old: Layout, new: Layout) -> Block | None:
+        with self.lock:
+            return self._up.resize_in_place(block, old, new)
+
     def owns(self, block: Block) -> bool:
         with self.lock:
             return super().owns(block)

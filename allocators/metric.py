@@ -20,6 +20,7 @@ from allocators.block import Block, Region
 from allocators.chain import chain
 from allocators.layout import Layout
 from allocators.protocol import Allocator, MisuseError
+from allocators.report.as_html import as_html
 from allocators.report.as_json import as_json
 from allocators.report.as_text import as_text
 
@@ -119,7 +120,7 @@ class MetricAllocator(CountingAdaptor[A], Generic[A]):
         return {(1 << index) >> 1: count for index, count in enumerate(self._histogram) if count}
 
     def figures(self) -> dict[str, object]:
-        """All that is known, for `report` and `report_json`.
+        """All that is known, for `report`, `report_json` and `report_html`.
 
         `allocator` is the spec, `counters` those of the innermost frame, `histogram` a list of size classes, and
         `waste` the split of each allocator below that has one, the nearest first.
@@ -143,6 +144,10 @@ class MetricAllocator(CountingAdaptor[A], Generic[A]):
     def report_json(self) -> str:
         """The same figures as one JSON object."""
         return as_json(self.figures())
+
+    def report_html(self) -> str:
+        """The same figures as one HTML page that needs nothing beside itself."""
+        return as_html(self.figures())
 
     @property
     def frames(self) -> int:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from typing import Final
 
     from allocators.protocol import Access
+    from allocators.waste import Waste
 
 PAGE_SIZE: Final[int] = mmap.PAGESIZE
 
@@ -51,10 +52,12 @@ class PageAlloc(BaseAllocator):
     are unmapped when the last view dies.
     """
 
-    __slots__ = ("_allocated", "_live", "_sealed")
+    __slots__ = ("_allocated", "_asked", "_live", "_sealed")
 
     def __init__(self) -> None:
         self._live: dict[int, Region] = {}
+        #: By address of a block how many bytes were asked for.
+        self._asked: dict[int, int] = {}
         #: By address of a block of which pages cannot be written: a byte for each of its pages, 1 for those.
         self._sealed: dict[int, bytearray] = {}
         self._allocated: i64 = 0
@@ -84,9 +87,9 @@ class PageAlloc(BaseAllocator):
             mapping = map_pages(size + slack)
         except (OSError, OverflowError, ValueError) as error:
             raise AllocError("page", layout, in_use=self._allocated, reason=str(error)) from None
-        return self._adopt(mapping, size, align)
+        return self._adopt(mapping, size, align, layout.size)
 
-    def _adopt(self, mapping: mmap.mmap, size: int, align: int) -> Block:
+    def _adopt(self, mapping: mmap.mmap, size: int, align: int, asked: int) -> Block:
         """Make the aligned `size` bytes of a mapping a live block."""
         memory = memoryview(mapping)
         base = address_of(memory)
@@ -95,6 +98,7 @@ class PageAlloc(BaseAllocator):
             memory = memory[address - base : address - base + size]
         region = Region(address, size, memory)
         self._live[address] = region
+        self._asked[address] = asked
         self._allocated += len(mapping)
         return Block(address, size, region)
 
@@ -127,6 +131,7 @@ class PageAlloc(BaseAllocator):
         mapping = _mapping_of(region)
         self._allocated -= len(mapping)
         del self._live[block.address]
+        del self._asked[block.address]
         self._sealed.pop(block.address, None)
         region.close()
         return mapping
@@ -139,7 +144,7 @@ class PageAlloc(BaseAllocator):
         # Plain ints: what is asked for, rounded up, can exceed 2**63.
         held: int = region.size
         if block.address % new.align == 0 and _round_to_pages(new.size) == held:
-            return self._renew(block, region)
+            return self._renew(block, region, new.size)
         return self._remap(block, old, new, old.size)
 
     def grow_zeroed(self, block: Block, old: Layout, new: Layout) -> Block:
@@ -159,10 +164,11 @@ class PageAlloc(BaseAllocator):
         region = self._region_of(block)
         held: int = region.size
         if block.address % new.align == 0 and _round_to_pages(new.size) == held:
-            return self._renew(block, region)
+            return self._renew(block, region, new.size)
         return self._remap(block, old, new, new.size)
 
-    def _renew(self, block: Block, region: Region) -> Block:
+    def _renew(self, block: Block, region: Region, asked: int) -> Block:
+        self._asked[region.address] = asked
         block.release()
         return Block(region.address, region.size, region)
 
@@ -185,9 +191,10 @@ class PageAlloc(BaseAllocator):
                 return self._move(block, old, new, kept)
             raise AllocError("page", new, in_use=self._allocated, reason=str(error)) from None
         del self._live[block.address]
+        del self._asked[block.address]
         self._allocated -= before
         block.release()
-        return self._adopt(mapping, size, 1)
+        return self._adopt(mapping, size, 1, new.size)
 
     def protect(self, block: Block, access: Access, offset: int = 0, size: int | None = None) -> None:
         """Allow reading ('r'), reading and writing ('rw'), or reading and executing ('rx') of the pages of a block.
@@ -220,6 +227,22 @@ class PageAlloc(BaseAllocator):
         sealed[first:end] = (b"\0" if access == "rw" else b"\1") * (end - first)
         if 1 in sealed:
             self._sealed[region.address] = sealed
+
+    def waste(self) -> Waste:
+        """Where the bytes that are mapped have gone: `slack` is the rest of last pages, `padding` for alignment."""
+        from allocators.waste import Waste
+
+        asked = sum(self._asked.values())
+        held = sum([region.size for region in self._live.values()])
+        return Waste(
+            live=asked,
+            dead=0,
+            padding=self._allocated - held,
+            tail=0,
+            abandoned=0,
+            overhead=0,
+            slack=held - asked,
+        )
 
     def owns(self, block: Block) -> bool:
         region = self._live.get(block.address)

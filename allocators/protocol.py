@@ -1,12 +1,11 @@
-"""The contract that every allocator keeps, and the errors it raises.
+"""The contract that every allocator keeps. The errors that it may raise are those of `allocators.errors`.
 
 The contract is that of Rust's `Allocator` trait. A block is *currently allocated* from the call that returned it until
 it is given to `deallocate`, or to a `grow` or `shrink` that succeeds (which ends the old block even where the address
 stays). A layout *fits* a block when its alignment is that of the allocation and its size lies between the size last
 asked for and the size last returned.
 
-The errors themselves stand in `allocators.errors`. This module is never compiled: mypyc cannot compile runtime-checkable
-protocols.
+This module is never compiled: mypyc cannot compile runtime-checkable protocols.
 """
 
 from __future__ import annotations

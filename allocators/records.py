@@ -231,6 +231,27 @@ class RecordingAdaptor(Adaptor[A], Generic[A]):
             if isinstance(error, MemoryError):
                 self._refused(kind, new)
             raise
+        return self._enter_resized(kind, record, region, resized, old, new)
+
+    def resize_in_place(self, block: Block, old: Layout, new: Layout) -> Block | None:
+        """As the parent does it; where it says no, nothing has happened."""
+        self._prepare()
+        record = self._take(block, old)
+        region = block.region
+        resized: Block | None = None
+        try:
+            resized = self._up.resize_in_place(block, old, new)
+        finally:
+            if resized is None:
+                self._records.put_back(record)
+        if resized is None:
+            return None
+        return self._enter_resized(SHRINK if new.size < old.size else GROW, record, region, resized, old, new)
+
+    def _enter_resized(
+        self, kind: str, record: Record, region: Region, resized: Block, old: Layout, new: Layout
+    ) -> Block:
+        """Note where a block that was in `region` is now."""
         address = record.address
         record.address = resized.address
         record.size = new.size

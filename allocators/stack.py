@@ -32,6 +32,7 @@ from allocators.layout import Layout
 from allocators.protocol import AllocError, MisuseError
 from allocators.scope import Checkpoint, Keys, Scope
 from allocators.sizes import size_text
+from allocators.waste import Waste
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -42,14 +43,19 @@ _GRAIN: Final = 16
 
 @mypyc_attr(native_class=True, acyclic=True, free_list_len=1)
 class _Extent:
-    """A block on the stack: where the cursor was before it, its address, and the cursor behind it."""
+    """A block on the stack: where the cursor was before it, its address, its size, and the cursor behind it.
 
-    __slots__ = ("address", "before", "end", "freed")
+    `given_up`: bytes by which it has shrunk below others, whose room has not come back.
+    """
 
-    def __init__(self, before: i64, address: i64, end: i64) -> None:
+    __slots__ = ("address", "before", "end", "freed", "given_up", "size")
+
+    def __init__(self, before: i64, address: i64, size: i64, end: i64) -> None:
         self.before: Final[i64] = before
         self.address: Final[i64] = address
+        self.size: Final[i64] = size
         self.end: Final[i64] = end
+        self.given_up: i64 = 0
         self.freed = False
 
 
@@ -164,6 +170,22 @@ class StackAlloc(BaseAllocator):
             raise IndexError(f"no word {below} below the top of a stack of {depth} words")
         return depth - 1 - below
 
+    # For machine code, which pushes and pops by itself.
+
+    @property
+    def cursor(self) -> int:
+        """The address of the next free byte."""
+        return self._cursor
+
+    @property
+    def end(self) -> int:
+        """The address behind the last word that there is room for."""
+        return self._end
+
+    def resume(self, cursor: int) -> None:
+        """Go on from where machine code has got to, which has popped no more than the words on top."""
+        self._cursor = cursor
+
     def allocate(self, layout: Layout) -> Block:
         if layout.size == 0:
             return self._empty(layout)
@@ -177,7 +199,7 @@ class StackAlloc(BaseAllocator):
         if address < before or address > self._end or layout.size > self._end - address:
             raise self._full(layout)
         end = self._end_of(address, layout.size)
-        self._extents.append(_Extent(before, address, end))
+        self._extents.append(_Extent(before, address, layout.size, end))
         self._cursor = end
         self._floor = end
         return Block(address, layout.size, self._region)
@@ -275,6 +297,8 @@ class StackAlloc(BaseAllocator):
             raise self._full(new)
         if new.size <= old.size and new.size > 0 and block.address & (new.align - 1) == 0:
             region = block.region
+            extent = self._find(block)
+            extent.given_up = extent.size - new.size
             block.release()
             return Block(block.address, new.size, region)
         if self._strict and block.size > 0 and new.size > 0:
@@ -295,7 +319,7 @@ class StackAlloc(BaseAllocator):
             source = block.address - self._start
             memory[target : target + kept] = memory[source : source + kept]
         end = self._end_of(address, new.size)
-        self._extents[-1] = _Extent(top.before, address, end)
+        self._extents[-1] = _Extent(top.before, address, new.size, end)
         self._cursor = end
         self._floor = end
         block.release()
@@ -313,6 +337,26 @@ class StackAlloc(BaseAllocator):
         if top is None or not self._is_on_top(block, top) or new.size > self._end - block.address:
             return None
         return self.grow(block, old, new)
+
+    def waste(self) -> Waste:
+        """Where every byte of the capacity is. Words count as live."""
+        live: int = self._cursor - self._start
+        dead = 0
+        padding = 0
+        for extent in self._extents:
+            room: int = extent.end - extent.before
+            lost: int = room if extent.freed else extent.given_up
+            dead += lost
+            padding += 0 if extent.freed else room - extent.size
+        return Waste(
+            live=live - dead - padding,
+            dead=dead,
+            padding=padding,
+            tail=self._end - self._cursor,
+            abandoned=0,
+            overhead=0,
+            slack=0,
+        )
 
     def owns(self, block: Block) -> bool:
         return self._start <= block.address < self._end

@@ -1,4 +1,4 @@
-"""Waste: where the bytes that a parent gave to a bump-like allocator have gone."""
+"""Waste: where the bytes that an allocator has from its parent, its buffer or the system have gone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Waste:
 
     `live`: blocks in use. `dead`: blocks freed, or parts of blocks given up, whose room has not come back. `padding`:
     lost to alignment. `tail`: free in the current chunk. `abandoned`: free in earlier chunks, out of reach until a
-    reset. `overhead`: footers. `slack`: what the parent gave beyond what it was asked for.
+    reset. `overhead`: footers. `slack`: what the parent, or the system, gave beyond what it was asked for.
     """
 
     __slots__ = ("abandoned", "dead", "live", "overhead", "padding", "slack", "tail", "total")

@@ -4,8 +4,7 @@
 are first used, so that importing one module of the package does not import all.
 """
 
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from garden.bindings import Package as Package
     from garden.diagnostics import Diagnostic as Diagnostic

@@ -34,7 +34,7 @@ from garden.types import host
 from garden.types.spelling import closest
 from garden.types.types import Type
 from garden.vm.heap import DEFAULT_LIMIT
-from garden.vm.runtime import write_stdout
+from garden.vm.output import write_stdout
 from garden.vm.values import from_word, to_word
 
 if TYPE_CHECKING:

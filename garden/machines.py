@@ -20,16 +20,16 @@ from allocators import Allocator, MisuseError, Pages, StackAlloc
 from garden.errors import EngineError, ImageError
 from garden.native.cache import Cache
 from garden.native.target import host_target
-from garden.pipeline import Compilation
+from garden.pipeline import SCRATCH, Compilation
 from garden.vm.heap import DEFAULT_LIMIT
 from garden.vm.machine import FRAME_LIMIT, SPILL_BYTES, Machine
-from garden.vm.runtime import write_stdout
+from garden.vm.output import write_stdout
 
 if TYPE_CHECKING:
-    from garden.native.interpreter import InterpreterMachine
+    from garden.native.interpreter_machine import InterpreterMachine
     from garden.native.jit import JitMachine
 
-    AnyMachine = Machine[Allocator] | JitMachine[Allocator] | InterpreterMachine[Allocator]
+    AnyMachine = Machine[Allocator] | JitMachine | InterpreterMachine
 
 ENGINES: Final = ("auto", "jit", "interpreter", "reference")
 
@@ -102,7 +102,7 @@ def _make(engine: str, compilation: Compilation, options: MachineOptions, whole:
     try:
         if engine == "jit":
             return _jit(compilation, options, target, pages, whole)
-        return _interpreter(compilation, options, pages)
+        return _interpreter(compilation, options, target, pages)
     except ImportError as error:
         raise EngineError(f"the engine {engine} needs llvmlite: {error}") from error
     except (ImageError, MisuseError) as error:
@@ -113,7 +113,7 @@ def _make(engine: str, compilation: Compilation, options: MachineOptions, whole:
 def _jit(compilation: Compilation, options: MachineOptions, target: str, pages: Pages, whole: bool) -> AnyMachine:
     from garden.native.compiler import compile_program
     from garden.native.image import Image
-    from garden.native.jit import STACK_BYTES, JitMachine, externals
+    from garden.native.jit import JitMachine, externals
 
     program = compilation.generate(
         lambda ir, scratch: compile_program(
@@ -125,11 +125,11 @@ def _jit(compilation: Compilation, options: MachineOptions, target: str, pages: 
     return JitMachine(
         program,
         image,
-        compilation.allocators["run"],
+        lambda: compilation.allocators["run"],
         compilation.check().hosts,
         write=options.write,
         heap_limit=options.heap_limit,
-        stack_size=STACK_BYTES if options.stack_size is None else options.stack_size,
+        stack_size=options.stack_size,
         backtrace=options.backtrace,
     )
 
@@ -144,15 +144,19 @@ def _frame_limit(options: MachineOptions) -> int:
     return max(FRAME_LIMIT, _spill_bytes(options) >> 3)
 
 
-def _interpreter(compilation: Compilation, options: MachineOptions, pages: Pages) -> AnyMachine:
-    from garden.native.interpreter import InterpreterMachine
+def _interpreter(compilation: Compilation, options: MachineOptions, target: str, pages: Pages) -> AnyMachine:
+    from garden.native.image import Image
+    from garden.native.interpreter_machine import InterpreterMachine, interpreter_object
+    from garden.native.jit import externals
 
     code = compilation.emit()
+    compilation.stage = "native"
+    image = Image(interpreter_object(target, compilation.allocators[SCRATCH], Cache()), pages, externals())
     compilation.stage = "run"
     return InterpreterMachine(
         code,
+        image,
         compilation.allocators["run"],
-        pages,
         spill=options.spill,
         spill_bytes=_spill_bytes(options),
         write=options.write,

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import codecs
-from typing import Final
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 #: Token and node tables keep offsets in 32 bits.
 MAX_SOURCE_BYTES: Final = (1 << 32) - 1

@@ -30,7 +30,7 @@ LAYERS = (
 )
 # Inside `allocators`.
 ALLOCATOR_LAYERS = (
-    ("allocators._mypyc", "allocators.protocol"),
+    ("allocators._mypyc", "allocators.errors", "allocators.protocol"),
     ("allocators.layout",),
     ("allocators.block",),
 )

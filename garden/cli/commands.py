@@ -36,6 +36,11 @@ def run(options: argparse.Namespace) -> int:
     return _with_compilation(options, _run)
 
 
+def build(options: argparse.Namespace) -> int:
+    """Make an executable of a program."""
+    return _with_compilation(options, _build)
+
+
 def check(options: argparse.Namespace) -> int:
     """Report the mistakes in a program."""
     return _with_compilation(options, _check)
@@ -61,6 +66,28 @@ def _run(options: argparse.Namespace, compilation: Compilation) -> int:
 
 def _note(text: str) -> None:
     _say(f"garden: {text}")
+
+
+def _build(options: argparse.Namespace, compilation: Compilation) -> int:
+    from garden.native import aot
+    from garden.native.cache import Cache
+    from garden.native.jit import STACK_BYTES
+    from garden.native.target import host_target
+
+    target = options.target or host_target()
+    if target is None:
+        raise UsageError("no executable can run on this system: name another one with --target")
+    heap_limit = DEFAULT_LIMIT if options.heap_limit is None else _size(options.heap_limit)
+    stack_bytes = STACK_BYTES if options.stack_size is None else _size(options.stack_size)
+    try:
+        content = aot.build(compilation, target, stack_bytes=stack_bytes, heap_limit=heap_limit, cache=Cache())
+    except ImportError as error:
+        raise EngineError(f"making an executable needs llvmlite: {error}") from error
+    try:
+        aot.write_executable(options.output, content)
+    except OSError as error:
+        return _fail(f"cannot write {options.output}: {error.strerror or error}", 1)
+    return 0
 
 
 def _check(options: argparse.Namespace, compilation: Compilation) -> int:
@@ -94,11 +121,27 @@ def _dump(options: argparse.Namespace, compilation: Compilation) -> int:
         text = print_types(compilation.check())
     elif product == "ir":
         text = print_ir(compilation.optimise())
+    elif product in ("llvm", "native"):
+        text = _dump_native(product, compilation)
     else:
         text = disassemble(compilation.emit())
     print(text.rstrip("\n"))
     compilation.require_valid()
     return 0
+
+
+def _dump_native(product: str, compilation: Compilation) -> str:
+    from garden.native.dump import llvm_text, native_text
+    from garden.native.target import host_target
+
+    target = host_target()
+    if target is None:
+        raise EngineError("there is no machine code for this system")
+    make = llvm_text if product == "llvm" else native_text
+    try:
+        return compilation.generate(lambda ir, scratch: make(ir, scratch, target))
+    except ImportError as error:
+        raise EngineError(f"machine code needs llvmlite: {error}") from error
 
 
 def _dump_pass(name: str, compilation: Compilation) -> None:

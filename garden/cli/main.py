@@ -11,9 +11,10 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-COMMANDS = ("run", "check", "dump", "doc", "cache")
+COMMANDS = ("run", "build", "check", "dump", "doc", "cache")
 ENGINES = ("auto", "jit", "interpreter", "reference")
-DUMPS = ("tokens", "ast", "types", "ir", "bytecode")
+TARGETS = ("x86_64-linux", "aarch64-linux")
+DUMPS = ("tokens", "ast", "types", "ir", "bytecode", "llvm", "native")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -37,8 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return cache(options)
     from garden.cli import commands
 
-    handler = {"run": commands.run, "check": commands.check, "dump": commands.dump}[options.command]
-    return handler(options)
+    handlers = {"run": commands.run, "build": commands.build, "check": commands.check, "dump": commands.dump}
+    return handlers[options.command](options)
 
 
 def _is_global_option(word: str) -> bool:
@@ -74,6 +75,14 @@ def _parser() -> argparse.ArgumentParser:
         "--engine", choices=ENGINES, default="auto", help="what runs the program (default auto: the fastest)"
     )
     run.add_argument("-v", "--verbose", action="store_true", help="say which engines cannot run it, and why")
+
+    build = commands.add_parser("build", parents=[common], help="make an executable of a program")
+    build.add_argument("-o", dest="output", metavar="OUT", required=True, help="the file to write")
+    build.add_argument("--target", choices=TARGETS, default=None, help="where it shall run (default: here)")
+    build.add_argument(
+        "--heap-limit", metavar="SIZE", default=None, help="memory of the program, such as 64M (default 1G)"
+    )
+    build.add_argument("--stack-size", metavar="SIZE", default=None, help="its stack, such as 1G (default 256M)")
 
     check = commands.add_parser("check", parents=[common], help="report the mistakes in a program")
     check.add_argument("--json", action="store_true", help="print them as JSON, to standard output")

@@ -1,7 +1,7 @@
 """Aot: a program as an executable of Linux, which needs neither Python nor any library, and no linker to be made.
 
-It is the image of the JIT, linked at a fixed address, with a host of its own (`host.garden`) and the calls of the system
-that this needs (`system`). It carries name and source of the program, to say where a trap happened.
+It is the image of the JIT, linked at a fixed address, with a host of its own (`host.garden`) and the calls of the
+system that this needs (`system`). It carries name and source of the program, to say where a trap happened.
 
 Layout: the header of the file, a page of its own, then the image, which begins a page, as two segments: what is sealed,
 and what can be written, of which the zeros at the end are not in the file. There are no sections and no symbols.
@@ -9,7 +9,8 @@ and what can be written, of which the zeros at the end are not in the file. Ther
 Limits are those of the JIT, and set when the executable is made. A function of the host that is only there in Python
 cannot be called: each such call that the program may reach is a diagnostic.
 
-Costs: 14 KB beside the program itself, and some 0.2 ms to start.
+Costs: 28 KB beside the program itself, of which 10 are a table to write Doubles with, and half a second to make. It
+starts in some 0.2 ms.
 """
 
 from __future__ import annotations
@@ -88,9 +89,7 @@ def compile_executable(
     diagnostics = _refused(ir)
     if diagnostics:
         raise CompileError(source, diagnostics)
-    text, (_, constant_words, _) = translate_program(
-        ir, scratch, target, whole=False, cache=cache, host=HOST_FUNCTIONS
-    )
+    text, (_, constant_words, _) = translate_program(ir, scratch, target, whole=False, cache=cache, host=HOST_FUNCTIONS)
     reserve = stack_reserve(ir)
     text += system_text(
         target,

@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import Final
 
 from garden.ir import ir as op
-from garden.native.context import FIELD, FIELDS, OUTPUT_BYTES
-from garden.traps import DIVISION_BY_ZERO
+from garden.native.context import FIELD, FIELDS, OUTPUT_BYTES, POLL
+from garden.traps import DIVISION_BY_ZERO, STACK_FULL
 
 #: Operations of two operands that are one instruction.
 _BINARY: Final = {
@@ -67,7 +67,8 @@ def field(name: str) -> str:
 def declarations(stack_pointer: str, argument_words: int) -> str:
     """What every module has beside its functions; `stack_pointer` is the name of that register.
 
-    `arguments` has so many words. `garden_interrupt` is the handler for Ctrl-C.
+    `arguments` has so many words. `garden_poll` looks for Ctrl-C, and `garden_low` also for the end of the stack, which
+    Ctrl-C moves; they keep all registers, so that the code around a call of them is as if it were not there.
     """
     return f"""\
 @context = hidden global {_CONTEXT} zeroinitializer, align 16
@@ -87,6 +88,23 @@ define internal fastcc void @garden_trap(i64 %message, i64 %where, i64 %a, i64 %
   store ptr %frame, ptr {field("frame")}
   call void @garden_leave()
   unreachable
+}}
+define internal preserve_mostcc void @garden_poll(i64 %where) noinline cold "frame-pointer"="all" {{
+  store i64 %where, ptr {field("where")}
+  %answer = call i64 @garden_request(i64 {POLL}, i64 0, i64 0)
+  ret void
+}}
+define internal preserve_mostcc void @garden_low(i64 %where) noinline cold "frame-pointer"="all" {{
+  call preserve_mostcc void @garden_poll(i64 %where)
+  %pointer = call i64 @llvm.read_register.i64(metadata !0)
+  %limit = load i64, ptr {field("stack_limit")}
+  %low = icmp ult i64 %pointer, %limit
+  br i1 %low, label %full, label %enough
+full:
+  call fastcc void @garden_trap(i64 {STACK_FULL}, i64 %where, i64 0, i64 0)
+  unreachable
+enough:
+  ret void
 }}
 """
 

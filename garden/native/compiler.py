@@ -6,8 +6,9 @@ from allocators import Allocator
 from garden.ir.ir import Ir
 from garden.native.body import field
 from garden.native.cache import Cache, digest
-from garden.native.jit import NativeProgram, python_hosts
+from garden.native.hosts import python_hosts
 from garden.native.module import RuntimeFunctions, module_text
+from garden.native.programs import NativeProgram
 from garden.native.target import STACK_POINTER, compile_text
 from garden.native.translate import Translator
 

@@ -10,7 +10,9 @@ runtime that is written in garden, and the view that Python has.
 
 from __future__ import annotations
 
-from typing import Final
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 #: Name and meaning of each word, in order.
 FIELDS: Final[tuple[tuple[str, str], ...]] = (
@@ -25,7 +27,7 @@ FIELDS: Final[tuple[tuple[str, str], ...]] = (
     ("output_end", "output: the end of the buffer"),
     ("host_stack", "stack pointer at the entry, which a trap restores"),
     ("request_stack", "the same where the program has a stack of its own, which calls into the host leave, else 0"),
-    ("stack_limit", "calls that may recurse trap below this stack pointer"),
+    ("stack_limit", "calls that may recurse trap below this stack pointer; interpreter: the lowest address of the stack"),
     ("request", "address of the host's function that serves requests"),
     ("trap", "0, or what ended the run: number of a message, or FAILED"),
     ("trap_a", "first value in the message"),
@@ -34,10 +36,10 @@ FIELDS: Final[tuple[tuple[str, str], ...]] = (
     ("where", "where the trap is: byte offset in the source, or pc"),
     ("interrupted", "not 0 after Ctrl-C, until somebody has looked"),
     ("frame", "address of the frame that the trap or the failed request was in, for a backtrace"),
-    ("old_handler", "address of the handler for Ctrl-C that was there before"),
     ("registers", "interpreter: address of the registers"),
     ("code", "interpreter: address of the instructions"),
     ("constants", "interpreter: address of the constant area"),
+    ("hosts", "interpreter: address of two words for each host function: its adapter, and what that needs"),
     ("frames", "interpreter: address of the first frame"),
     ("frames_top", "interpreter: the next free frame"),
     ("frames_end", "interpreter: the end of the frames"),
@@ -67,3 +69,6 @@ TABLE: Final = 2  # a larger table of strings
 WRITE: Final = 3  # write b bytes from address a on; what the buffer holds comes first
 POLL: Final = 4  # look for Ctrl-C
 FRAMES: Final = 5  # room for more frames
+SPILL_FULL: Final = 6  # end the run, since the spill stack is full
+UNKNOWN: Final = 7  # end the run, since no instruction has the opcode a
+SPILL: Final = 8  # a spill stack elsewhere, since this thread's stack has no room for one

@@ -10,7 +10,7 @@ It must not look at that body, from which it would learn that calls change no me
 `garden_enter(function, stack, argument)` saves what its caller must find unchanged, moves to another stack where one is
 given, calls the function, and returns what that does. `garden_leave()` returns to the caller of the last `garden_enter`
 from anywhere, with all frames between dropped. `garden_request(kind, a, b)` calls the host, on the stack that the
-context names, and leaves where the host says that the run has ended.
+context names, and leaves unless the host has set `trap` to 0, so that a host that fails on its way ends the run.
 
 Of executables only: `garden_system(number, a, b, c, d, e)` is a system call, whose sixth argument is 0, and
 `garden_handled()` is where the handler of a signal returns to.
@@ -71,6 +71,8 @@ _LINES: Final = {
         488d05      lea rax, [rip + to_context]
         480300      add rax, [rax]
         4889a8      mov [rax + {frame}], rbp
+        48c7c1ffffffff mov rcx, -1
+        488988      mov [rax + {trap}], rcx
         488b88      mov rcx, [rax + {request_stack}]
         4885c9      test rcx, rcx
         480f45e1    cmovne rsp, rcx
@@ -159,6 +161,8 @@ _LINES: Final = {
         f940012a  ldr x10, [x9]
         8b0a0129  add x9, x9, x10
         f900013d  str x29, [x9, {frame}]
+        9280000b  mov x11, #-1
+        f900012b  str x11, [x9, {trap}]
         f940012a  ldr x10, [x9, {request_stack}]
         f100015f  cmp x10, #0
         910003eb  mov x11, sp

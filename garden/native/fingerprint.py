@@ -7,7 +7,10 @@ much as an upgrade. Reading them all would take longer than a warm start may.
 from __future__ import annotations
 
 import os
-from typing import Final
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 _ROOT: Final = os.path.dirname(os.path.dirname(__file__))
 

@@ -15,6 +15,11 @@ from garden.types.host import HostFunction
 #: loaded; for records there is another function of the name and `_RECORD`.
 _INSIDE: Final = ("arr_get", "opt_some", "opt_unwrap", "opt_or")
 _RECORD: Final = "_record"
+#: Of these, the ones that are given the size of the record.
+_SIZED: Final = ("arr_get",)
+#: Begins the names of the interpreter's adapters: that of a function of the runtime ends with its name, and the one for
+#: functions of Python with nothing.
+ADAPTER: Final = "adapter."
 
 
 def native_call(function: HostFunction) -> tuple[str, tuple[int, ...]] | None:
@@ -28,5 +33,23 @@ def native_call(function: HostFunction) -> tuple[str, tuple[int, ...]] | None:
     if name in _INSIDE:
         inside = function.parameters[0][1] if name == "opt_some" else function.result
         if inside.name == "Record":
-            return name + _RECORD, (inside.size,) if name == "arr_get" else ()
+            return name + _RECORD, (inside.size,) if name in _SIZED else ()
     return name, ()
+
+
+def python_name(function: HostFunction) -> str:
+    """What tells a host function from all others: its package and signature."""
+    return f"{function.package}.{function}"
+
+
+def python_hosts(hosts: list[HostFunction]) -> dict[int, str]:
+    """The host functions that only Python has, by index."""
+    return {index: python_name(function) for index, function in enumerate(hosts) if native_call(function) is None}
+
+
+def runtime_functions() -> dict[str, int]:
+    """All functions of the runtime that calls can be calls of, and how many words each is given behind the arguments."""
+    from garden.std import STANDARD
+
+    names = {function.native: 0 for package in STANDARD.values() for function in package.functions if function.native}
+    return names | {name + _RECORD: 1 if name in _SIZED else 0 for name in _INSIDE}

@@ -1,112 +1,63 @@
-"""Jit: a whole program as machine code, made from its optimised IR before it runs.
+"""Jit: runs a whole program as machine code, which `garden.native.compiler` has made of it before.
 
-`translate_program` makes the LLVM text, `compile_program` the product: an object, and the little beside it that a
-machine must know, in a form that the cache keeps. Functions that nobody can call are left out.
+It has a stack of its own, since a thread's may be small and is not ours to measure. That is address space from the
+operating system, as the stack of a thread is, and belongs to no allocator.
 
-`JitMachine` runs it, on a stack of its own, since a thread's may be small and is not ours to measure. It is address space
-from the operating system, as the stack of a thread is, and belongs to no allocator.
+Every start of the `garden` command waits for this module, so it imports next to nothing.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
-from typing import Final, Generic, TypeVar
 
-from allocators import Allocator, Block, Layout, PageAlloc
-from garden.errors import Trap
+from allocators.layout import Layout
+from allocators.page import PageAlloc
 from garden.native.context import FIELD
-from garden.native.hosts import native_call
-from garden.native.image import Image
 from garden.native.machine import NativeMachine
-from garden.types.host import HostFunction
-from garden.vm.heap import DEFAULT_LIMIT
-from garden.vm.runtime import write_stdout
+from garden.vm.output import write_stdout
 
-A = TypeVar("A", bound=Allocator, covariant=True)
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Final
+
+    from allocators import Allocator, Block
+    from garden.errors import Trap
+    from garden.native.image import Image
+    from garden.native.programs import NativeProgram
+    from garden.types.host import HostFunction
 
 #: Bytes of address space for the stack where nobody says otherwise. Only what is used takes memory.
 STACK_BYTES: Final = 1 << 28
 
-_MAGIC: Final = b"garden program 1\n"
 _STACK_LIMIT: Final = FIELD["stack_limit"]
 _FRAME: Final = FIELD["frame"]
 
 
-class NativeProgram:
-    """A program as an object, and what a machine must know of it.
-
-    `parameters` are the numbers of parameters by function row, -1 for a function that was left out; the last row is the
-    entry. `string_words` is the length of the constant strings. `reserve` is how many bytes of stack must be left when
-    a function is called that may recurse. `hosts` are the host functions that are called in Python, by index, each
-    with its path and signature.
-    """
-
-    __slots__ = ("argument_words", "hosts", "object", "parameters", "reserve", "string_words")
-
-    def __init__(
-        self,
-        object: bytes,
-        parameters: list[int],
-        string_words: int,
-        argument_words: int,
-        reserve: int,
-        hosts: dict[int, str],
-    ) -> None:
-        self.object: Final = object
-        self.parameters: Final = parameters
-        self.string_words: Final = string_words
-        self.argument_words: Final = argument_words
-        self.reserve: Final = reserve
-        self.hosts: Final = hosts
-
-    def to_bytes(self) -> bytes:
-        lines = [
-            " ".join(map(str, self.parameters)),
-            f"{self.string_words} {self.argument_words} {self.reserve}",
-            *[f"{index} {text}" for index, text in self.hosts.items()],
-        ]
-        return _MAGIC + "\n".join(lines).encode() + b"\n\n" + self.object
-
-    @staticmethod
-    def from_bytes(data: bytes) -> NativeProgram:
-        """What `to_bytes` has made. ValueError for anything else."""
-        head, blank, object = data.removeprefix(_MAGIC).partition(b"\n\n")
-        if not data.startswith(_MAGIC) or not blank:
-            raise ValueError("no program in machine code")
-        parameters, numbers, *hosts = head.decode().split("\n")
-        string_words, argument_words, reserve = map(int, numbers.split())
-        by_index = {}
-        for line in hosts:
-            index, _, text = line.partition(" ")
-            by_index[int(index)] = text
-        return NativeProgram(
-            object, [int(word) for word in parameters.split()], string_words, argument_words, reserve, by_index
-        )
-
-
-class JitMachine(NativeMachine[A], Generic[A]):
+class JitMachine(NativeMachine):
     """Runs a program in machine code, as often as one likes: a `garden.vm.machine.Machine` that takes a `NativeProgram`.
 
-    `image` is that of the program's object, and becomes the machine's, which closes it. The stack has `stack_size` bytes. With `backtrace`, traps carry the names of the active
-    functions, if the program was compiled for that.
+    `image` is that of the program's object, and becomes the machine's, which closes it. `allocator` gives that of the
+    heap, when it is first needed. The stack has `stack_size` bytes, `STACK_BYTES` where that is None. With `backtrace`,
+    traps carry the names of the active functions, if the program was compiled for that.
     """
 
     def __init__(
         self,
         program: NativeProgram,
         image: Image,
-        allocator: A,
+        allocator: Callable[[], Allocator],
         hosts: list[HostFunction],
         *,
         write: Callable[[bytes], object] = write_stdout,
-        heap_limit: int = DEFAULT_LIMIT,
-        stack_size: int = STACK_BYTES,
+        heap_limit: int | None = None,
+        stack_size: int | None = None,
         backtrace: bool = False,
     ) -> None:
         self._program: Final = program
         self._stacks: Final = PageAlloc()
         self._backtrace: Final = backtrace
+        stack_size = STACK_BYTES if stack_size is None else stack_size
         self._stack_layout: Final = Layout(max(stack_size, 2 * program.reserve), 4096)
         self._stack: Block | None = None
         try:
@@ -221,11 +172,4 @@ def externals() -> dict[str, int]:
     return {
         name: ctypes.cast(getattr(libc, name), ctypes.c_void_p).value or 0
         for name in ("memcpy", "memmove", "memset", "memcmp")
-    }
-
-
-def python_hosts(hosts: list[HostFunction]) -> dict[int, str]:
-    """The host functions that only Python has, by index: path and signature."""
-    return {
-        index: f"{function.package}.{function}" for index, function in enumerate(hosts) if native_call(function) is None
     }

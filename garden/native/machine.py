@@ -4,25 +4,25 @@ An image of its own with the context in it, the heap and the host functions of `
 which machine code asks for what it cannot do itself: memory, output, host functions, a look for Ctrl-C.
 
 While the program runs, cursor and table of the heap are in the context; they are brought back whenever Python gets to
-run, so that the heap's figures, and those of its allocator, are right then.
+run, so that the heap's figures, and those of its allocator, are right then. The heap is made when it is first needed.
+Until then machine code finds no room in it and no table, and so it asks.
 
-Ctrl-C. While a program runs in the main thread, the handler for SIGINT is a function of the image. It leaves a mark in
-the context, and calls the handler that was there before, so that Python knows as well. The program sees the mark, and
-asks Python, which raises KeyboardInterrupt where one is due.
+Ctrl-C. While machine code runs in the main thread, the handler for SIGINT is a function of the image, which leaves a mark
+in the context. The program sees the mark and asks, and only then the handler that was there before is called, that of
+Python. For Python code raises KeyboardInterrupt between any two instructions, and this must be one that can catch it.
+Host functions run with that handler in place.
 
-Costs: some 10 us a run beside the program itself, and 2 us a request.
+Costs: some 10 us a run beside the program itself, and 2 us a request. Every start of the `garden` command waits for this
+module, so it imports next to nothing.
 """
 
 from __future__ import annotations
 
+import _thread
 import ctypes
-import signal
-import threading
-from collections.abc import Callable
-from types import TracebackType
-from typing import Final, Generic, Self, TypeVar
+import os
 
-from allocators import Allocator
+from allocators.block import DANGLING
 from garden.errors import GardenError, Trap
 from garden.native.context import (
     ARGUMENT_WORDS,
@@ -36,14 +36,20 @@ from garden.native.context import (
     TABLE,
     WRITE,
 )
-from garden.native.image import Image
-from garden.traps import trap
-from garden.types.host import HostFunction
-from garden.vm.heap import Heap
 from garden.vm.interrupts import poll
-from garden.vm.runtime import Runtime
+from garden.vm.output import Output
 
-A = TypeVar("A", bound=Allocator, covariant=True)
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+    from typing import Final, Self
+
+    from allocators import Allocator
+    from garden.native.image import Image
+    from garden.types.host import HostFunction
+    from garden.vm.heap import Heap
+    from garden.vm.runtime import Runtime
 
 _CURSOR: Final = FIELD["cursor"]
 _END: Final = FIELD["end"]
@@ -59,47 +65,88 @@ _TRAP: Final = FIELD["trap"]
 _TRAP_A: Final = FIELD["trap_a"]
 _WHERE: Final = FIELD["where"]
 _INTERRUPTED: Final = FIELD["interrupted"]
-_OLD_HANDLER: Final = FIELD["old_handler"]
 
 _REQUEST_FUNCTION: Final = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 _ENTER_FUNCTION: Final = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 #: Bytes of libc's `struct sigaction` at most; the handler comes first in it.
 _SIGACTION_BYTES: Final = 256
+#: As Linux has them; `signal` takes longer to load than a program to run.
+_SIGINT: Final = 2
+#: Handlers that are no function: SIG_DFL, which ends the process, and SIG_IGN.
+_NO_HANDLERS: Final = (0, 1)
 
 
-class NativeMachine(Generic[A]):
+class NativeMachine:
     """Runs the code in an image. `image` becomes the machine's, which closes it.
 
+    `allocator` gives the allocator of the heap, which has `heap_limit` bytes, or as many as heaps have otherwise.
     `constants` are the constant strings of the program where they lie, as words, and `hosts` its host functions.
     """
 
     def __init__(
         self,
         image: Image,
-        allocator: A,
+        allocator: Callable[[], Allocator],
         constants: memoryview | None,
         hosts: list[HostFunction],
         *,
         write: Callable[[bytes], object],
-        heap_limit: int,
+        heap_limit: int | None,
         argument_words: int = ARGUMENT_WORDS,
     ) -> None:
         self._image: Final = image
+        self._allocator: Final = allocator
+        self._constants: Final = constants
+        self._hosts: Final = hosts
+        self._heap_limit: Final = heap_limit
+        self._heap: Heap[Allocator] | None = None
+        self._runtime: Runtime[Allocator] | None = None
         self._running = False
         self._error: BaseException | None = None
-        self._context: Final = _words_at(image.address("context"), len(FIELDS))
-        self._arguments: Final = _words_at(image.address("arguments"), argument_words)
-        self._output: Final = image.address("output_buffer")
+        self._context: Final = words_at(image.address("context"), len(FIELDS))
+        self._arguments: Final = words_at(image.address("arguments"), argument_words)
+        self._buffer: Final = image.address("output_buffer")
         self._enter: Final = _ENTER_FUNCTION(image.address("garden_enter"))
-        self._handler: Final = image.address("garden_interrupt")
-        self.allocator: Final = allocator
-        self.heap: Final[Heap[A]] = Heap(allocator, constants, limit=heap_limit)
-        self.runtime: Final[Runtime[A]] = Runtime(self.heap, hosts, write)
+        self._interrupts: Final = _Interrupts(image.address("garden_interrupt"))
+        self._output: Final = Output(write)
+        for field in (_CURSOR, _END, _BASE, _SLOTS):
+            self._context[field] = DANGLING
+        self._context[_MASK] = -1
+
+    @property
+    def heap(self) -> Heap[Allocator]:
+        """The heap of the program. `Trap` T0003 where there is no memory for its constant strings."""
+        heap = self._heap
+        if heap is None:
+            from garden.vm.heap import DEFAULT_LIMIT, Heap
+
+            # So many of zero bytes, which need no memory.
+            allocations = self._context[_ALLOCATIONS]
+            limit = DEFAULT_LIMIT if self._heap_limit is None else self._heap_limit
+            try:
+                heap = Heap(self._allocator(), self._constants, limit=limit)
+            except MemoryError as error:
+                raise Trap("T0003", f"no memory for the constant strings: {error}") from error
+            heap.allocations = allocations
+            self._heap = heap
+        return heap
+
+    @property
+    def runtime(self) -> Runtime[Allocator]:
+        """What host functions are called through."""
+        runtime = self._runtime
+        if runtime is None:
+            from garden.vm.runtime import Runtime
+
+            runtime = self._runtime = Runtime(self.heap, self._hosts, self._output)
+        return runtime
 
     def reset(self) -> None:
         """Forget everything of former runs: the heap, and output that has not been written."""
-        self.runtime.discard()
-        self.heap.reset()
+        self._output.discard()
+        self._context[_ALLOCATIONS] = 0
+        if self._heap is not None:
+            self._heap.reset()
 
     def _run(self, function: int, stack: int, argument: int) -> int:
         """Call machine code at an address, on a stack that ends at another, or the present one where that is 0.
@@ -113,36 +160,46 @@ class NativeMachine(Generic[A]):
         context[_REQUEST] = ctypes.cast(serve, ctypes.c_void_p).value or 0
         context[_TRAP] = 0
         context[_INTERRUPTED] = 0
-        context[_OUTPUT] = self._output
-        context[_OUTPUT_END] = self._output + OUTPUT_BYTES
+        context[_OUTPUT] = self._buffer
+        context[_OUTPUT_END] = self._buffer + OUTPUT_BYTES
         self._push()
+        interrupts = self._interrupts
         try:
-            if threading.current_thread() is threading.main_thread():
-                with _Interrupts(self._handler, context):
-                    result: int = self._enter(function, stack, argument)
-            else:
-                result = self._enter(function, stack, argument)
+            interrupts.take()
+            try:
+                result: int = self._enter(function, stack, argument)
+            finally:
+                interrupts.give_back()
             self._pull()
             ended: int = context[_TRAP]
             if ended == 0:
-                # Python may know of a Ctrl-C that came when the program was about to end.
-                poll()
+                if context[_INTERRUPTED]:
+                    # Ctrl-C came when the program was about to end.
+                    interrupts.pass_on()
                 return result
             error, self._error = self._error, None
-            if ended != FAILED or error is None:
+            if ended == FAILED and error is None:
+                # Python was interrupted before it came to serve a request.
+                error = KeyboardInterrupt()
+            if error is None:
+                from garden.traps import trap
+
                 error = trap(ended, context[_TRAP_A], context[_TRAP_A + 1], context[_TRAP_A + 2])
-            if isinstance(error, KeyboardInterrupt):
-                error = Trap("T0007", "interrupted")
-            if isinstance(error, Trap):
-                self._locate(error, context[_WHERE])
             raise error
+        except Trap as error:
+            self._locate(error, context[_WHERE])
+            raise
+        except KeyboardInterrupt:
+            error = Trap("T0007", "interrupted")
+            self._locate(error, context[_WHERE])
+            raise error from None
         finally:
             # The error must not keep the frames that lead here alive.
             self._error = None
             error = None
             self._running = False
             self._drain()
-            self.runtime.flush()
+            self._output.flush()
 
     def _require_idle(self) -> None:
         if self._running:
@@ -157,7 +214,9 @@ class NativeMachine(Generic[A]):
     def _push(self) -> None:
         """Give the heap to machine code."""
         context = self._context
-        heap = self.heap
+        heap = self._heap
+        if heap is None:
+            return
         context[_CURSOR] = heap.cursor
         context[_END] = heap.end
         context[_BASE] = heap.cursor - heap.used
@@ -167,14 +226,15 @@ class NativeMachine(Generic[A]):
     def _pull(self) -> None:
         """Take the heap back from machine code."""
         context = self._context
-        self.heap.resume(context[_CURSOR], context[_ALLOCATIONS], context[_STRINGS])
+        if self._heap is not None:
+            self._heap.resume(context[_CURSOR], context[_ALLOCATIONS], context[_STRINGS])
 
     def _drain(self) -> None:
-        """Hand the output that machine code has buffered to the runtime."""
-        count = self._context[_OUTPUT] - self._output
+        """Add what machine code has buffered to the output."""
+        count = self._context[_OUTPUT] - self._buffer
         if count:
-            self._context[_OUTPUT] = self._output
-            self.runtime.write_bytes(ctypes.string_at(self._output, count))
+            self._context[_OUTPUT] = self._buffer
+            self._output.add(ctypes.string_at(self._buffer, count))
 
     def _serve(self, kind: int, a: int, b: int) -> int:
         """Do what machine code asks for: see `context`. An exception ends the run."""
@@ -182,27 +242,34 @@ class NativeMachine(Generic[A]):
             self._pull()
             if kind == HOST_CALL:
                 self._drain()
+                self._interrupts.give_back()
                 answer = self.runtime.call(a, self._host_arguments(b))
+                self._interrupts.take()
             elif kind == CHUNK:
                 answer = self.heap.take(a)
             elif kind == TABLE:
-                answer = self.heap.renew_table()
+                # A heap that is made only now may have a table already, of the constant strings.
+                known = self._context[_MASK]
+                answer = 0 if known < self.heap.string_table[1] else self.heap.renew_table()
             elif kind == WRITE:
                 self._drain()
-                self.runtime.write_bytes(ctypes.string_at(a, b))
+                self._output.add(ctypes.string_at(a, b))
                 answer = 0
             elif kind == POLL:
-                self._context[_INTERRUPTED] = 0
-                self._interrupted()
-                poll()
                 answer = 0
+                # It is not, where a program looks that is about to run out of stack.
+                if self._context[_INTERRUPTED]:
+                    self._context[_INTERRUPTED] = 0
+                    self._interrupted()
+                    self._interrupts.pass_on()
             else:
                 answer = self._serve_more(kind, a, b)
             self._push()
+            self._context[_TRAP] = 0
             return answer
         except BaseException as error:
+            # `trap` is FAILED, as it was when this was called.
             self._error = error
-            self._context[_TRAP] = FAILED
             return 0
 
     def _host_arguments(self, count: int) -> list[int]:
@@ -219,7 +286,8 @@ class NativeMachine(Generic[A]):
 
     def close(self) -> None:
         """Give all memory back; closing twice is harmless."""
-        self.heap.close()
+        if self._heap is not None:
+            self._heap.close()
         self._context.release()
         self._arguments.release()
         self._image.close()
@@ -234,33 +302,49 @@ class NativeMachine(Generic[A]):
 
 
 class _Interrupts:
-    """While it is entered, SIGINT goes to a handler of the image, unless it is ignored."""
+    """The handler for SIGINT: `handler` of the image between `take` and `give_back`, in the main thread.
 
-    def __init__(self, handler: int, context: memoryview) -> None:
-        self._libc: Final = ctypes.CDLL(None)
-        self._old: Final = ctypes.create_string_buffer(_SIGACTION_BYTES)
+    Where there is none, since Ctrl-C ends the process or is ignored, it stays so.
+    """
+
+    def __init__(self, handler: int) -> None:
+        self._sigaction: Final = ctypes.CDLL(None).sigaction
         self._handler: Final = handler
-        self._context: Final = context
-        self._installed = False
+        self._old: Final = ctypes.create_string_buffer(_SIGACTION_BYTES)
+        self._taken = False
 
-    def __enter__(self) -> None:
-        sigaction = self._libc.sigaction
-        sigaction(int(signal.SIGINT), None, self._old)
-        old = int.from_bytes(self._old[:8], "little")
-        if old == int(signal.SIG_IGN):
+    def take(self) -> None:
+        """Let SIGINT go to the image."""
+        if not in_main_thread():
             return
-        self._context[_OLD_HANDLER] = old
-        new = ctypes.create_string_buffer(self._handler.to_bytes(8, "little") + self._old[8:], _SIGACTION_BYTES)
-        sigaction(int(signal.SIGINT), new, None)
-        self._installed = True
+        self._sigaction(_SIGINT, None, self._old)
+        if self._old_handler() not in _NO_HANDLERS:
+            new = ctypes.create_string_buffer(self._handler.to_bytes(8, "little") + self._old.raw[8:], _SIGACTION_BYTES)
+            self._sigaction(_SIGINT, new, None)
+            self._taken = True
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._installed:
-            self._libc.sigaction(int(signal.SIGINT), self._old, None)
+    def give_back(self) -> None:
+        """Let SIGINT go where it went before."""
+        if self._taken:
+            self._taken = False
+            self._sigaction(_SIGINT, self._old, None)
+
+    def pass_on(self) -> None:
+        """Do what SIGINT would have done; KeyboardInterrupt, most often."""
+        # Three arguments, which is what handlers have at most.
+        handle = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+        handle(self._old_handler())(_SIGINT, None, None)
+        poll()
+
+    def _old_handler(self) -> int:
+        return int.from_bytes(self._old.raw[:8], "little")
 
 
-def _words_at(address: int, count: int) -> memoryview:
+def in_main_thread() -> bool:
+    """Whether this is the thread that Ctrl-C goes to. On Linux, it has the number of the process."""
+    return _thread.get_native_id() == os.getpid()
+
+
+def words_at(address: int, count: int) -> memoryview:
     """The words at an address, format 'q'."""
     return memoryview((ctypes.c_int64 * count).from_address(address)).cast("B").cast("q")

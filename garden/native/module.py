@@ -16,7 +16,7 @@ from garden.native.body import declarations, field
 from garden.native.cache import Cache, digest
 from garden.native.entry import ENTRY, functions_text
 from garden.native.fingerprint import fingerprint
-from garden.native.runtime import runtime_ir
+from garden.native.runtime import SOURCE, runtime_ir
 from garden.native.target import STACK_POINTER
 from garden.native.translate import Signature, Translator
 
@@ -65,7 +65,9 @@ def _translate(target: str, scratch: Allocator, host: bool) -> list[_Row]:
     """Name, signature (see `Signature`), names of the callees and text of each function."""
     rows: list[_Row] = []
     with runtime_ir(scratch, host=host) as ir:
-        translator = Translator(ir, scratch, _PREFIX, STACK_POINTER[target])
+        # The host runs little and seldom.
+        small_from = SOURCE.stat().st_size if host else None
+        translator = Translator(ir, scratch, _PREFIX, STACK_POINTER[target], small_from=small_from)
         try:
             names = [signature.name.removeprefix(_PREFIX) for signature in translator.signatures]
             # The last one is what stands outside of functions, which is nothing.
@@ -102,14 +104,6 @@ def _interrupt_handler(more: str) -> str:
 define hidden void @garden_interrupt(i32 %signal) {{
   store atomic i64 1, ptr {field("interrupted")} monotonic, align 8
 {more}
-  %old = load i64, ptr {field("old_handler")}
-  %some = icmp ugt i64 %old, 1
-  br i1 %some, label %chain, label %done
-chain:
-  %handler = inttoptr i64 %old to ptr
-  tail call void %handler(i32 %signal)
-  br label %done
-done:
   ret void
 }}
 """

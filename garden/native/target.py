@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Final
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, Final
+
     from llvmlite.binding import TargetMachine
 
 #: What native code can be made for: name, LLVM triple, processor, features, byte offset of what a stack needs.

@@ -32,10 +32,9 @@ from garden.ir.blocks import postorder
 from garden.ir.ir import Ir
 from garden.ir.operands import edge_at, edge_count
 from garden.native.body import UNLIKELY, Body, field
-from garden.native.context import ARGUMENT_WORDS, HOST_CALL, POLL
+from garden.native.context import ARGUMENT_WORDS, HOST_CALL
 from garden.native.hosts import native_call
 from garden.native.intrinsics import LLVM, OUT_OF_LINE
-from garden.traps import STACK_FULL
 from garden.types.host import HostFunction
 from garden.types.types import BOOL, DOUBLE, STR
 
@@ -90,6 +89,7 @@ class Translator:
 
     `runtime` are the signatures of the runtime's functions by name; without them the IR is the runtime itself. `needed`
     has, once functions are translated, the runtime's functions that they call. `signatures` are by function row.
+    Functions from the offset `small_from` of the source on become small rather than fast, and are not inlined.
     """
 
     def __init__(
@@ -101,6 +101,7 @@ class Translator:
         runtime: Mapping[str, Signature] | None = None,
         *,
         backtrace: bool = False,
+        small_from: int | None = None,
     ) -> None:
         self._ir: Final = ir
         self._scratch: Final = scratch
@@ -108,6 +109,7 @@ class Translator:
         self._stack_pointer: Final = stack_pointer
         self._runtime: Final = runtime
         self._backtrace: Final = backtrace
+        self._small_from: Final = small_from
         self._starts: Final[dict[int, int]] = {}
         self._tables = 0
         self.strings: Final[Vec[Allocator]] = Vec(scratch, "Q")
@@ -266,6 +268,8 @@ class Translator:
         attributes = " alwaysinline" if self._is_copy else ""
         if self._runtime is None and signature.name.removeprefix(self._prefix) in OUT_OF_LINE:
             attributes = " noinline"
+        if self._small_from is not None and ir.function_pos[row] >= self._small_from:
+            attributes = " noinline minsize optsize"
         if self._backtrace:
             attributes = ' noinline "frame-pointer"="all" "disable-tail-calls"="true"'
         text = [
@@ -315,25 +319,10 @@ class Translator:
         arguments = []
         for index, type in enumerate(signature.parameters):
             arguments.append(body.from_word(type, body.value(f"load i64, ptr {argument(index)}")))
-        result = body.value(self._call_text(body, signature, arguments, []))
+        # The function stands by itself already, and once is enough.
+        result = body.value(f"{call_text(body, signature, arguments, [])} noinline")
         body.line(f"ret i64 {body.to_word(signature.result, result)}")
         return f'define hidden i64 @"{name}"() {{\n{body.take()}}}\n'
-
-    def _call_text(self, body: Body, signature: Signature, arguments: list[str], extra: list[str]) -> str:
-        """A call as an instruction; arguments that have no parameter are stored before."""
-        typed = []
-        if signature.slots is None:
-            typed = [f"{type} {value}" for type, value in zip(signature.parameters, arguments, strict=True)]
-        else:
-            typed = [f"{type} poison" for type in signature.shape]
-            for type, slot, value in zip(signature.parameters, signature.slots, arguments, strict=True):
-                if slot < 0:
-                    body.line(f"store i64 {body.to_word(type, value)}, ptr {argument(~slot)}")
-                elif type == "i1":
-                    typed[slot] = f"i64 {body.to_word(type, value)}"
-                else:
-                    typed[slot] = f"{type} {value}"
-        return f'call fastcc {signature.result} @"{signature.name}"({", ".join(typed + extra)})'
 
     # Instructions.
 
@@ -410,37 +399,28 @@ class Translator:
         extra = ["i64 %where"] if self._runtime is None else []
         # A call that LLVM made a jump of would take no stack, so that endless recursion had no end.
         keep = "notail " if self._runtime is not None else ""
-        return self._body.value(keep + self._call_text(self._body, signature, arguments, extra))
+        return self._body.value(keep + call_text(self._body, signature, arguments, extra))
 
     def _check_stack(self, inst: int) -> None:
         body = self._body
         pointer = body.value("call i64 @llvm.read_register.i64(metadata !0)")
         limit = body.value(f"load atomic i64, ptr {field('stack_limit')} monotonic, align 8")
-        low = body.value(f"icmp ult i64 {pointer}, {limit}")
-        cold, after = body.label(), body.label()
-        body.line(f"br i1 {low}, label %{cold}, label %{after}, {UNLIKELY}")
-        body.place(cold)
-        self._poll(inst)
-        # Unless it was Ctrl-C that moved the limit.
-        limit = body.value(f"load atomic i64, ptr {field('stack_limit')} monotonic, align 8")
-        body.trap_if(body.value(f"icmp ult i64 {pointer}, {limit}"), STACK_FULL, self._where(inst))
-        body.line(f"br label %{after}")
-        body.place(after)
-
-    def _poll(self, inst: int) -> None:
-        self._body.store_field("where", self._where(inst))
-        self._body.value(f"call i64 @garden_request(i64 {POLL}, i64 0, i64 0)")
+        self._call_if(body.value(f"icmp ult i64 {pointer}, {limit}"), "garden_low", inst)
 
     def _check_interrupt(self, inst: int) -> None:
         """Look for Ctrl-C."""
         body = self._body
         # Atomic, lest LLVM look only once.
         flag = body.value(f"load atomic i64, ptr {field('interrupted')} monotonic, align 8")
-        pressed = body.value(f"icmp ne i64 {flag}, 0")
+        self._call_if(body.value(f"icmp ne i64 {flag}, 0"), "garden_poll", inst)
+
+    def _call_if(self, condition: str, name: str, inst: int) -> None:
+        """Call one of the functions of `declarations` where a condition holds, which is hardly ever."""
+        body = self._body
         cold, after = body.label(), body.label()
-        body.line(f"br i1 {pressed}, label %{cold}, label %{after}, {UNLIKELY}")
+        body.line(f"br i1 {condition}, label %{cold}, label %{after}, {UNLIKELY}")
         body.place(cold)
-        self._poll(inst)
+        body.line(f"call preserve_mostcc void @{name}(i64 {self._where(inst)})")
         body.line(f"br label %{after}")
         body.place(after)
 
@@ -480,7 +460,7 @@ class Translator:
         else:
             signature = self._runtime[name]
             self.needed[name] = None
-        word = body.value(self._call_text(body, signature, arguments, [f"i64 {where}"]))
+        word = body.value(call_text(body, signature, arguments, [f"i64 {where}"]))
         return word if signature.result == result else body.from_word(result, word)
 
     # Tables.
@@ -631,9 +611,26 @@ class Translator:
             return
         extra = ["i64 %where"] if self._runtime is None else []
         signature = self.signatures[callee]
-        text = self._call_text(body, signature, arguments, extra)
+        text = call_text(body, signature, arguments, extra)
         result = body.value(f"musttail {text}")
         body.line(f"ret {signature.result} {result}")
+
+
+def call_text(body: Body, signature: Signature, arguments: list[str], extra: list[str]) -> str:
+    """A call as an instruction; arguments that have no parameter are stored before."""
+    typed = []
+    if signature.slots is None:
+        typed = [f"{type} {value}" for type, value in zip(signature.parameters, arguments, strict=True)]
+    else:
+        typed = [f"{type} poison" for type in signature.shape]
+        for type, slot, value in zip(signature.parameters, signature.slots, arguments, strict=True):
+            if slot < 0:
+                body.line(f"store i64 {body.to_word(type, value)}, ptr {argument(~slot)}")
+            elif type == "i1":
+                typed[slot] = f"i64 {body.to_word(type, value)}"
+            else:
+                typed[slot] = f"{type} {value}"
+    return f'call fastcc {signature.result} @"{signature.name}"({", ".join(typed + extra)})'
 
 
 def argument(index: int) -> str:

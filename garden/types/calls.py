@@ -131,19 +131,20 @@ class Calls(Generic[S]):
     def _call_overloaded(self, node: int, first: int, poisoned: bool) -> int:
         """Call the first candidate that takes exactly the types given."""
         overloads = self._overloads
-        shared = overloads.result(first)
-        candidate = first
-        while candidate:
-            if overloads.result(candidate) != shared:
-                shared = POISON
-            slots: dict[int, int] = {}
-            if not poisoned and self._accepts(overloads.parameters(candidate), slots):
-                return self._choose(node, candidate, slots)
-            candidate = overloads.next(candidate)
+        shared = overloads.shared_result(first)
         if self._types.type(shared).generic:
             shared = POISON
         if poisoned:
             return shared
+        exact = overloads.exact(first, self._given.view)
+        candidate = overloads.first_generic(first)
+        while candidate and (exact == 0 or candidate < exact):
+            slots: dict[int, int] = {}
+            if self._accepts(overloads.parameters(candidate), slots):
+                return self._choose(node, candidate, slots)
+            candidate = overloads.next_generic(candidate)
+        if exact:
+            return self._choose(node, exact, {})
         given = [self._types.type(type) for type in self._given.view]
         path = overloads.function(first).path
         shown = ", ".join([str(type) for type in given])

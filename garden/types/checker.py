@@ -7,7 +7,7 @@ nesting costs no Python frames: a node is *entered*, which pushes its parts, and
 A node that is wrong is reported once and has no type: it is poison, and whatever uses it stays silent. A name that
 means nothing is reported where it is met first.
 
-Costs: linear in the number of nodes, times the number of overloads where a host function has several.
+Costs: linear in the number of nodes, times the number of generic overloads where a host function has several.
 
 Decided here:
 

@@ -2,7 +2,8 @@
 
 A *candidate* is one function of that package and name, a row of a table; candidates of the same name form a list in
 the order of their declaration. A program declares candidates by `extern`; those of an imported package are added when
-the first call asks for their name, so importing a large package costs nothing.
+the first call asks for their name, so importing a large package costs nothing. Candidates are found by their parameter
+types; only those with slots have to be tried one after the other.
 
 Generic functions have *slots* among their types. Binding walks a parameter type and an argument type in lockstep and
 notes what each slot stands for; substitution then makes the result type. Both keep their own stacks.
@@ -44,6 +45,7 @@ class Overloads(Generic[S]):
 
     __slots__ = (
         "_candidates",
+        "_exact",
         "_functions",
         "_heads",
         "_hosts",
@@ -61,19 +63,23 @@ class Overloads(Generic[S]):
         self._functions: list[HostFunction] = []
         #: For each symbol what it means as a package name.
         self._packages: Vec[S] = Vec(scratch, "I")
-        #: Ids of (package symbol, function symbol), and a row (first, last candidate, state) for each.
+        #: Ids of (package symbol, function symbol), and a row for each: the first and the last candidate, the state,
+        #: the result type that all share or poison, the first and the last generic candidate.
         self._sets: Interner[S] = Interner(scratch)
-        self._heads: Table[S] = Table(scratch, "IIB")
-        #: Parameter list in `_lists`, result type, next candidate of the set, whether it is generic.
-        self._candidates: Table[S] = Table(scratch, "IIIB")
+        self._heads: Table[S] = Table(scratch, "IIBIII")
+        #: Parameter list in `_lists`, result type, next candidate of the set, whether it is generic, the next generic
+        #: candidate of the set, the set.
+        self._candidates: Table[S] = Table(scratch, "IIIBII")
         self._lists: Vec[S] = Vec(scratch, "I")
+        #: Candidates less one, as ids of (set, parameter types).
+        self._exact: Interner[S] = Interner(scratch)
         #: Indices in the program's `hosts` of (candidate), or of (candidate, argument types) where it is generic.
         self._hosts: Interner[S] = Interner(scratch)
 
     def reserve(self, symbols: int) -> None:
         """Make room for so many symbols."""
         self._packages.fill(UNKNOWN, symbols)
-        self._candidates.append(0, 0, 0, 0)
+        self._candidates.append(0, 0, 0, 0, 0, 0)
 
     # Packages.
 
@@ -106,7 +112,8 @@ class Overloads(Generic[S]):
     def first(self, package: int, name: int) -> int:
         """The first candidate of a name, 0 where there is none. `package` must be declared or imported."""
         head = self._head(package, name)
-        firsts, _, states = self._heads.columns
+        firsts = self._heads.columns[0]
+        states = self._heads.columns[2]
         if states[head] == _PARTIAL:
             states[head] = _COMPLETE
             if self._packages.data[package] >= FIRST_IMPORT:
@@ -130,7 +137,7 @@ class Overloads(Generic[S]):
     def _head(self, package: int, name: int) -> int:
         head = self._sets.intern(array("I", [package, name]).tobytes())
         if head == len(self._heads):
-            self._heads.append(0, 0, _PARTIAL)
+            self._heads.append(0, 0, _PARTIAL, 0, 0, 0)
         return head
 
     def add(self, package: int, name: int, function: HostFunction) -> bool:
@@ -138,24 +145,52 @@ class Overloads(Generic[S]):
         types = self._program.types
         parameters = array("I", [types.intern(type) for _, type in function.parameters])
         head = self._head(package, name)
-        candidate: int = self._heads.columns[0][head]
-        while candidate:
-            if self.parameters(candidate) == memoryview(parameters):
-                return False
-            candidate = self.next(candidate)
+        if self._exact.intern(array("I", [head, *parameters]).tobytes()) < len(self._functions):
+            return False
         index = len(self._lists)
         self._lists.append(len(parameters))
         self._lists.extend(parameters)
-        candidate = self._candidates.append(index, types.intern(function.result), 0, int(function.generic))
+        result = types.intern(function.result)
+        candidate = self._candidates.append(index, result, 0, int(function.generic), 0, head)
         self._functions.append(function)
-        firsts, lasts, _ = self._heads.columns
+        firsts, lasts, _, shared, first_generics, last_generics = self._heads.columns
         last: int = lasts[head]
+        lasts[head] = candidate
         if last:
             self._candidates.columns[2][last] = candidate
+            if shared[head] != result:
+                shared[head] = POISON
         else:
             firsts[head] = candidate
-        lasts[head] = candidate
+            shared[head] = result
+        if function.generic:
+            last = last_generics[head]
+            last_generics[head] = candidate
+            if last:
+                self._candidates.columns[4][last] = candidate
+            else:
+                first_generics[head] = candidate
         return True
+
+    def exact(self, candidate: int, given: memoryview) -> int:
+        """The candidate of the same name as another that has exactly these parameter types, or 0."""
+        head: int = self._candidates.columns[5][candidate]
+        return self._exact.find(array("I", [head, *given]).tobytes()) + 1
+
+    def first_generic(self, candidate: int) -> int:
+        """The first generic candidate of the same name as another, or 0."""
+        first: int = self._heads.columns[4][self._candidates.columns[5][candidate]]
+        return first
+
+    def next_generic(self, candidate: int) -> int:
+        """The next generic candidate of the same name, or 0."""
+        following: int = self._candidates.columns[4][candidate]
+        return following
+
+    def shared_result(self, candidate: int) -> int:
+        """The result type that all candidates of the same name have, or poison."""
+        shared: int = self._heads.columns[3][self._candidates.columns[5][candidate]]
+        return shared
 
     def next(self, candidate: int) -> int:
         """The next candidate of the same name, or 0."""
@@ -197,6 +232,7 @@ class Overloads(Generic[S]):
 
     def close(self) -> None:
         self._hosts.close()
+        self._exact.close()
         self._lists.close()
         self._candidates.close()
         self._heads.close()

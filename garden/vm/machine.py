@@ -19,7 +19,6 @@ addition that overflows is noticed by the register it does not fit into, so the 
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Generic, Self, TypeVar
@@ -111,9 +110,11 @@ from garden.bytecode.ops import (
 from garden.errors import GardenError, Trap
 from garden.semantics import ddiv, double_to_int, idiv, imod, wrap
 from garden.traps import INTERRUPTED, TOO_MANY_CALLS, trap
+from garden.vm.backtrace import function_names
 from garden.vm.heap import DEFAULT_LIMIT, Heap
 from garden.vm.interrupts import poll
-from garden.vm.runtime import Runtime, write_stdout
+from garden.vm.output import Output, write_stdout
+from garden.vm.runtime import Runtime
 
 A = TypeVar("A", bound=Allocator, covariant=True)
 
@@ -125,6 +126,18 @@ FRAME_LIMIT: Final = 1 << 17
 _FIRST_FRAMES: Final = 1 << 10
 #: Instructions between two looks for Ctrl-C.
 _POLL_INTERVAL: Final = 1 << 16
+
+
+def frames_to_add(depth: int, limit: int) -> int:
+    """How many frames to make room for where `depth` are in use and there are no more. `Trap` T0002 at the limit."""
+    if depth >= limit:
+        raise trap(TOO_MANY_CALLS, depth)
+    return min(max(depth, _FIRST_FRAMES), limit - depth)
+
+
+def spill_overflow(error: MemoryError) -> Trap:
+    """What a stack that cannot grow any further ends a run with."""
+    return Trap("T0002", f"stack overflow: {error}")
 
 
 @mypyc_attr(native_class=True)
@@ -177,7 +190,7 @@ class Machine(Generic[A]):
         self._registers: Vec[A] = Vec(allocator, "q")
         self._frames: Vec[A] = Vec(allocator, "q")
         self.heap: Final[Heap[A]] = Heap(allocator, code.strings.view, limit=heap_limit)
-        self.runtime: Final[Runtime[A]] = Runtime(self.heap, code.checked.hosts, write)
+        self.runtime: Final[Runtime[A]] = Runtime(self.heap, code.checked.hosts, Output(write))
         try:
             self._registers.fill(0, REGISTERS)
             if spill is None:
@@ -234,11 +247,11 @@ class Machine(Generic[A]):
         try:
             self._spill.push_all(words[: REGISTER_ARGUMENTS - 1 : -1])
         except MemoryError as error:
-            raise self._located(_spill_overflow(error)) from error
+            raise self._located(spill_overflow(error)) from error
 
     def reset(self) -> None:
         """Forget everything of former runs: the heap, the stacks, output that has not been written."""
-        self.runtime.discard()
+        self.runtime.output.discard()
         self._reset_stacks()
         self.heap.reset()
 
@@ -255,15 +268,15 @@ class Machine(Generic[A]):
                 self.reset()
             self._execute(pc)
         except Trap as raised:
-            self.runtime.flush()
+            self.runtime.output.flush()
             raise self._located(raised) from raised.__cause__
         except KeyboardInterrupt:
-            self.runtime.flush()
+            self.runtime.output.flush()
             raise self._located(trap(INTERRUPTED)) from None
         except BaseException:
-            self.runtime.flush()
+            self.runtime.output.flush()
             raise
-        self.runtime.flush()
+        self.runtime.output.flush()
         result: int = self._registers.data[0]
         return result
 
@@ -277,37 +290,14 @@ class Machine(Generic[A]):
 
     def backtrace(self) -> tuple[str, ...]:
         """Names of the functions that were active when the last run ended, the entry first."""
-        functions = self.code.functions
-        symbols = self.code.checked.ast.symbols
-        names = functions.column(0)
-        ends = functions.column(2)
-        rows = sorted(range(1, len(functions)), key=functions.column(1).__getitem__)
-        firsts = [functions.column(1)[row] for row in rows]
-        # What a run starts with is a call of it.
-        entry = self.code.words.data[self.code.entry] >> 32
         # A frame returns behind its call.
         pcs = [pc - 1 for pc in self._frames.data[: self._depth]]
         pcs.append(self._pc)
-        known: dict[int, str] = {}
-        trace = []
-        for pc in pcs:
-            index = bisect_right(firsts, pc) - 1
-            # What calls the entry is in no function.
-            if index >= 0 and pc < ends[rows[index]]:
-                row = rows[index]
-                name = known.get(row)
-                if name is None:
-                    name = "entry" if firsts[index] == entry else symbols.lookup(names[row]).decode()
-                    known[row] = name
-                trace.append(name)
-        return tuple(trace)
+        return function_names(self.code, pcs)
 
     def _more_frames(self, depth: int) -> memoryview:
         """Room for another frame, and the view of all of them."""
-        limit: int = self._frame_limit
-        if depth >= limit:
-            raise trap(TOO_MANY_CALLS, depth)
-        self._frames.fill(0, min(max(depth, _FIRST_FRAMES), limit - depth))
+        self._frames.fill(0, frames_to_add(depth, self._frame_limit))
         return self._frames.data
 
     def _execute(self, start: int) -> None:
@@ -532,7 +522,7 @@ class Machine(Generic[A]):
         except MemoryError as error:
             if op == SYS:
                 raise
-            raise _spill_overflow(error) from error
+            raise spill_overflow(error) from error
         except KeyboardInterrupt:
             # It comes between two instructions, or in a host function, where the next one is as good a place.
             pc += 1
@@ -582,7 +572,3 @@ def _table_slot(constants: memoryview[int], table: int, subject: int) -> int:
     if 0 <= slot < constants[table + TABLE_COUNT]:
         return constants[table + TABLE_SLOTS + slot]
     return constants[table + TABLE_DEFAULT]
-
-
-def _spill_overflow(error: MemoryError) -> Trap:
-    return Trap("T0002", f"stack overflow: {error}")

@@ -5,70 +5,32 @@ Every engine calls host functions through `call`, and so they behave alike on al
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from typing import Any, Final, Generic, TypeVar
 
 from allocators import Allocator
 from allocators._mypyc import mypyc_attr
 from garden.types.host import HostFunction
 from garden.vm.heap import Heap
+from garden.vm.output import Output
 from garden.vm.values import from_word, to_word
 
 A = TypeVar("A", bound=Allocator, covariant=True)
 
-#: Bytes of output that are kept back before they are written.
-BUFFER_BYTES: Final = 1 << 13
-
-
-def write_stdout(data: bytes) -> None:
-    """Write UTF-8 to the standard output that Python has at the moment."""
-    stdout = sys.stdout
-    binary = getattr(stdout, "buffer", None)
-    if binary is None:
-        stdout.write(data.decode())
-    else:
-        # What Python code has printed so far comes first.
-        stdout.flush()
-        binary.write(data)
-    stdout.flush()
-
 
 @mypyc_attr(native_class=True)
 class Runtime(Generic[A]):
-    """The first argument of host functions that are declared with `machine`.
+    """The first argument of host functions that are declared with `machine`."""
 
-    `write` is given whole pieces of output as UTF-8.
-    """
+    __slots__ = ("heap", "hosts", "output")
 
-    __slots__ = ("_buffer", "_write", "heap", "hosts")
-
-    def __init__(self, heap: Heap[A], hosts: list[HostFunction], write: Callable[[bytes], object]) -> None:
+    def __init__(self, heap: Heap[A], hosts: list[HostFunction], output: Output) -> None:
         self.heap: Final = heap
         self.hosts: Final = hosts
-        self._write: Final = write
-        self._buffer = bytearray()
+        self.output: Final = output
 
     def write(self, text: str) -> None:
         """Add text to the program's output."""
-        self.write_bytes(text.encode())
-
-    def write_bytes(self, data: bytes) -> None:
-        """The same for UTF-8."""
-        self._buffer += data
-        if len(self._buffer) >= BUFFER_BYTES:
-            self.flush()
-
-    def flush(self) -> None:
-        """Hand on what has been written so far. Where that fails, it is lost."""
-        if self._buffer:
-            data = bytes(self._buffer)
-            self._buffer.clear()
-            self._write(data)
-
-    def discard(self) -> None:
-        """Forget what has been written and not yet handed on."""
-        self._buffer.clear()
+        self.output.add(text.encode())
 
     def call(self, index: int, words: list[int]) -> int:
         """Call host function number `index` of the program with these words, and return the word of its result."""
@@ -79,7 +41,7 @@ class Runtime(Generic[A]):
             return word
         if not function.machine and not function.pure:
             # It may write past our buffer.
-            self.flush()
+            self.output.flush()
         arguments: list[Any] = [self] if function.machine else []
         for (_, type), word in zip(function.parameters, words, strict=True):
             arguments.append(from_word(self.heap, type, word))

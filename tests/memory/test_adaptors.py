@@ -188,6 +188,65 @@ def test_freeing_through_another_adaptor_over_the_same_parent_is_refused(make: C
     assert one.live_blocks == 0
 
 
+IN_PLACE = {name: make for name, make in ADAPTORS.items() if not name.startswith("debug")}
+
+
+@each(IN_PLACE | {"fallback": lambda parent: FallbackAllocator(parent, PageAlloc())})
+def test_blocks_are_resized_in_place_where_the_parent_can(make: Callable[[Any], Any]) -> None:
+    adaptor = make(BumpAlloc(PageAlloc()))
+    below = adaptor.allocate(Layout(100, 8))
+    block = adaptor.allocate(Layout(100, 8))
+    block.view[:] = bytes(range(100))
+    grown = adaptor.resize_in_place(block, Layout(100, 8), Layout(200, 8))
+    assert (grown.address, grown.size) == (block.address, 200)
+    assert block.released
+    assert bytes(grown.view[:100]) == bytes(range(100))
+    shrunk = adaptor.resize_in_place(grown, Layout(200, 8), Layout(50, 8))
+    assert (shrunk.address, shrunk.size) == (block.address, 50)
+    # Something is above it.
+    assert adaptor.resize_in_place(below, Layout(100, 8), Layout(101, 8)) is None
+    assert not below.released
+    with pytest.raises(MisuseError):
+        adaptor.resize_in_place(grown, Layout(200, 8), Layout(10, 8))
+    adaptor.deallocate(shrunk, Layout(50, 8))
+    adaptor.deallocate(below, Layout(100, 8))
+
+
+@each(ADAPTORS)
+def test_a_parent_that_cannot_resize_in_place_says_no(make: Callable[[Any], Any]) -> None:
+    adaptor = make(_Breakable())
+    block = adaptor.allocate(Layout(100, 8))
+    assert adaptor.resize_in_place(block, Layout(100, 8), Layout(50, 8)) is None
+    assert adaptor.resize_in_place(block, Layout(100, 8), Layout(200, 8)) is None
+    adaptor.deallocate(block, Layout(100, 8))
+
+
+def test_resizing_in_place_is_counted_limited_failed_and_recorded() -> None:
+    metric = MetricAllocator(BumpAlloc(PageAlloc()))
+    limit = LimitAllocator(metric, 150)
+    tracing = TracingAllocator(limit)
+    failing = FailingAllocator(tracing, resize_fail_index=3)
+    block = failing.allocate(Layout(100, 8))
+    # Requests 0 to 2 are not failed.
+    block = failing.resize_in_place(block, Layout(100, 8), Layout(150, 8))
+    assert failing.resize_in_place(block, Layout(150, 8), Layout(151, 8)) is None
+    block = failing.resize_in_place(block, Layout(150, 8), Layout(60, 8))
+    assert failing.resize_in_place(block, Layout(60, 8), Layout(50, 8)) is None
+    assert (failing.failures, failing.resizes, failing.resize_index) == (1, 2, 4)
+    assert (limit.live_bytes, metric.live_bytes) == (60, 60)
+    counters = metric.counters
+    assert (counters.resizes, counters.peak_bytes, counters.total_bytes, counters.failures) == (2, 150, 150, 0)
+    assert tracing.trace.text().splitlines()[1:] == ["a 0 100 8", "g 0 150 8", "s 0 60 8"]
+
+
+def test_a_block_of_no_bytes_never_stays_with_the_first_of_two() -> None:
+    fallback = FallbackAllocator(BumpAlloc(PageAlloc()), PageAlloc())
+    block = fallback.allocate(Layout(8, 8))
+    assert fallback.resize_in_place(block, Layout(8, 8), Layout(0, 8)) is None
+    empty = fallback.shrink(block, Layout(8, 8), Layout(0, 8))
+    fallback.deallocate(empty, Layout(0, 8))
+
+
 @each(ADAPTORS)
 def test_scopes_and_resets_go_through_to_the_parent(make: Callable[[Any], Any]) -> None:
     arena = Arena(PageAlloc())

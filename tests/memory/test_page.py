@@ -227,6 +227,26 @@ def test_blocks_of_another_allocator_are_refused() -> None:
     assert not foreign.released
 
 
+def test_the_waste_is_the_rest_of_last_pages_and_what_alignment_costs() -> None:
+    pages = PageAlloc()
+    small = pages.allocate(Layout(10, 8))
+    large = pages.allocate(Layout(PAGE + 1, 4 * PAGE))
+    waste = pages.waste()
+    assert waste.live == 10 + PAGE + 1
+    assert waste.slack == PAGE - 10 + PAGE - 1
+    assert waste.padding == 3 * PAGE
+    assert waste.total == pages.allocated_bytes == 6 * PAGE
+    small = pages.grow(small, Layout(10, 8), Layout(100, 8))
+    assert pages.waste().live == 100 + PAGE + 1
+    small = pages.grow(small, Layout(100, 8), Layout(3 * PAGE, 8))
+    assert pages.waste().live == 4 * PAGE + 1
+    small = pages.shrink(small, Layout(3 * PAGE, 8), Layout(7, 8))
+    assert pages.waste().live == 7 + PAGE + 1
+    pages.deallocate(small, Layout(7, 8))
+    pages.deallocate(large, Layout(PAGE + 1, 4 * PAGE))
+    assert pages.waste().total == 0
+
+
 def test_closing_unmaps_what_is_live() -> None:
     with PageAlloc() as pages:
         blocks = [pages.allocate(Layout(size, 8)) for size in (1, 5000, 0)]

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -200,6 +201,12 @@ def test_the_command_prints_json(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert figures["waste"][0]["allocator"] == "bump(page)"
     assert figures["replay"]["most_used"] == 128 + 28
     assert figures["replay"]["operations"] == 3
+
+
+def test_the_command_prints_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path / "a.trace", "Alloc(100),\nFree(0),\n")
+    assert main(["replay", path, "--html"]) == 0
+    assert ElementTree.fromstring(capsys.readouterr().out).tag.endswith("html")
 
 
 @pytest.mark.parametrize(

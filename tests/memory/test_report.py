@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from xml.etree import ElementTree
 
 from allocators import (
     Arena,
@@ -15,6 +16,7 @@ from allocators import (
     StackAlloc,
 )
 from allocators.chain import chain
+from allocators.report import as_html
 
 
 def example() -> MetricAllocator[Arena[PageAlloc]]:
@@ -48,19 +50,21 @@ def test_the_report_is_plain_text() -> None:
     ]
     waste = metric.parent.waste()
     assert lines[12] == f"where the {waste.total:,} bytes of arena(page) are"
-    shown = {line.split()[0]: line for line in lines[13:]}
+    shown = {line.split()[0]: line for line in lines[13:20]}
     assert list(shown) == ["live", "dead", "padding", "tail", "abandoned", "overhead", "slack"]
     for name, size in waste.as_dict().items():
         if name != "total":
             assert shown[name].split()[1:] == [f"{size:,}", f"{100 * size / waste.total:.1f}", "%"]
+    assert lines[21] == f"where the {metric.parent.parent.allocated_bytes:,} bytes of page are"
     assert report.endswith("\n")
     assert report.isascii()
 
 
 def test_the_report_of_an_unused_metric_has_no_histogram() -> None:
-    report = MetricAllocator(StackAlloc(bytearray(64))).report()
-    assert "size up to" not in report
-    assert "bytes         0     0      0" in report
+    metric = MetricAllocator(StackAlloc(bytearray(64)))
+    assert "size up to" not in metric.report()
+    assert "bytes         0     0      0" in metric.report()
+    assert "by size" not in metric.report_html()
 
 
 def test_json_has_the_same_figures() -> None:
@@ -69,14 +73,52 @@ def test_json_has_the_same_figures() -> None:
     assert figures == metric.figures()
     assert list(figures) == ["allocator", "counters", "histogram", "waste"]
     assert figures["counters"] == metric.counters.as_dict()
-    assert figures["waste"] == [{"allocator": "arena(page)", **metric.parent.waste().as_dict()}]
+    below = (metric.parent, metric.parent.parent)
+    assert figures["waste"] == [{"allocator": repr(allocator), **allocator.waste().as_dict()} for allocator in below]
+
+
+def texts(page: str) -> list[str]:
+    """What a page shows, piece by piece. Raises where it is not well-formed."""
+    root = ElementTree.fromstring(page)
+    body = root.find("{http://www.w3.org/1999/xhtml}body")
+    assert body is not None
+    return [text.strip() for text in body.itertext() if text.strip()]
+
+
+def test_the_page_is_well_formed_and_has_the_same_figures() -> None:
+    metric = example()
+    page = metric.report_html()
+    shown = texts(page)
+    assert shown[0] == "metric(arena(page))"
+    # The text has bars, the page one heading more.
+    words = [word for word in metric.report().split() if not word.startswith("#")]
+    shown.remove("Blocks by size")
+    assert " ".join(shown).replace("Where", "where").split() == words
+
+
+def test_the_page_needs_nothing_beside_itself() -> None:
+    page = example().report_html()
+    for outside in ("<script", "<link", "<img", "src=", "href=", "url(", "@import"):
+        assert outside not in page
+    assert page.count("http") == page.count("http://www.w3.org/1999/xhtml") == 1
+
+
+def test_names_are_escaped_on_the_page() -> None:
+    name = 'evil("<script>&\'")'
+    figures = example().figures()
+    figures["allocator"] = name
+    figures["waste"] = [{**example().figures()["waste"][0], "allocator": name}]  # type: ignore[index]
+    page = as_html(figures)
+    assert "<script" not in page
+    assert texts(page)[0] == name
+    assert any(name in text for text in texts(page)[1:])
 
 
 def test_every_allocator_below_shows_its_waste() -> None:
     metric = MetricAllocator(FallbackAllocator(Arena(PageAlloc()), LimitAllocator(BumpAlloc(PageAlloc()), 1000)))
     metric.allocate(Layout(8, 8))
     wastes = metric.figures()["waste"]
-    assert [waste["allocator"] for waste in wastes] == ["arena(page)", "bump(page)"]  # type: ignore[attr-defined]
+    assert [waste["allocator"] for waste in wastes] == ["arena(page)", "page", "bump(page)", "page"]  # type: ignore[attr-defined]
 
 
 def test_the_chain_goes_down_from_parent_to_parent() -> None:

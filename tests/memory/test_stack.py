@@ -164,6 +164,42 @@ def test_a_block_freed_in_a_scope_comes_back_when_that_ends() -> None:
     assert subject.used_bytes == 0
 
 
+def test_the_waste_tells_blocks_from_what_is_lost() -> None:
+    stack = StackAlloc(Region.of(bytearray(1024)))
+    first = stack.allocate(Layout(20, 8))
+    stack.push_all([1, 2, 3])
+    second = stack.allocate(Layout(40, 64))
+    third = stack.allocate(Layout(1, 1))
+    used = stack.used_bytes
+    waste = stack.waste()
+    assert waste.live == 20 + 3 * 8 + 40 + 1
+    assert (waste.dead, waste.abandoned, waste.overhead, waste.slack) == (0, 0, 0, 0)
+    assert waste.padding == used - waste.live
+    assert waste.tail == stack.capacity - used
+    assert waste.total == stack.capacity
+    # Below the top, what is freed or given up has not come back.
+    stack.shrink(first, Layout(20, 8), Layout(5, 8))
+    assert (stack.waste().live, stack.waste().dead) == (waste.live - 15, 15)
+    stack.deallocate(second, Layout(40, 64))
+    after = stack.waste()
+    assert after.live == 5 + 3 * 8 + 1
+    assert after.dead + after.padding == used - after.live
+    assert after.dead >= 15 + 40
+    stack.deallocate(third, Layout(1, 1))
+    assert stack.waste().live == stack.used_bytes - stack.waste().padding - 15 == 5 + 3 * 8
+    stack.close()
+    assert stack.waste().total == 0
+
+
+def test_what_is_not_on_the_stack_cannot_shrink() -> None:
+    stack = StackAlloc(bytearray(256))
+    stack.allocate(Layout(8, 8))
+    other = StackAlloc(bytearray(256)).allocate(Layout(8, 8))
+    with pytest.raises(MisuseError, match="not on this stack"):
+        stack.shrink(other, Layout(8, 8), Layout(4, 8))
+    assert not other.released
+
+
 def test_a_closed_stack_lets_go_of_its_buffer() -> None:
     buffer = bytearray(64)
     subject = StackAlloc(buffer)

@@ -27,6 +27,7 @@ from garden.types.host import HostFunction
 from garden.types.types import Array, Option, Type
 from garden.vm.heap import MAX_STR_BYTES, Heap
 from garden.vm.machine import Machine
+from garden.vm.output import Output
 from garden.vm.runtime import Runtime
 from garden.vm.values import from_word, to_word
 
@@ -257,7 +258,7 @@ class Twins:
         self.heap = Heap(PageAlloc(), limit=limit)
         self._output = bytearray()
         self._hosts: list[HostFunction] = []
-        self._runtime = Runtime(self.heap, self._hosts, self._output.extend)
+        self._runtime = Runtime(self.heap, self._hosts, Output(self._output.extend))
 
     def __call__(self, path: str, types: list[Type], *values: object, slot: Type | None = None) -> Any:
         """What both have in common: the Python value of the result, or the text of the trap.
@@ -291,7 +292,7 @@ class Twins:
 
     def output(self) -> str:
         """What both have written since the last time."""
-        self._runtime.flush()
+        self._runtime.output.flush()
         output = self.native.flush()
         assert output == self._output
         self._output.clear()

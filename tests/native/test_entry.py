@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import shutil
 import struct
 import subprocess
@@ -9,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from allocators import PageAlloc
+from garden.native.body import field
+from garden.native.context import FIELD, FIELDS
 from garden.native.entry import ENTRY, SYSTEM, Function, functions, functions_text
-from garden.native.image import link, parse
+from garden.native.image import Image, link, parse
 from garden.native.target import AARCH64, X86_64, compile_text, host_target
 
 _PREFIXES = {X86_64: "x86_64-linux-gnu-", AARCH64: "aarch64-linux-gnu-"}
@@ -38,7 +42,15 @@ def assembled(target: str, function: Function, folder: Path) -> bytes:
     source = folder / "code.s"
     source.write_text("\n".join([*lines, ""]))
     subprocess.run([tool(target, "as"), "-o", folder / "code.o", source], check=True)
-    copy = [tool(target, "objcopy"), "-O", "binary", "-j", ".text", folder / "code.o", folder / "code.bin"]
+    copy: list[str | Path] = [
+        tool(target, "objcopy"),
+        "-O",
+        "binary",
+        "-j",
+        ".text",
+        folder / "code.o",
+        folder / "code.bin",
+    ]
     subprocess.run(copy, check=True)
     return (folder / "code.bin").read_bytes()
 
@@ -74,3 +86,46 @@ def test_the_code_of_an_image_has_the_distances_to_what_it_needs(target: str) ->
                 # The context begins the writable part, on a page of its own.
                 assert (at + distance) % 4096 == 0
                 assert at + distance + 99 * 8 <= len(image)
+
+
+#: Adds to a word of the context before a request and after it.
+ASKING = f"""
+@context = hidden global [{len(FIELDS)} x i64] zeroinitializer
+define hidden i64 @ask(i64 %n) {{
+  store i64 %n, ptr {field("cursor")}
+  %answer = call i64 @garden_request(i64 7, i64 %n, i64 5)
+  %now = load i64, ptr {field("cursor")}
+  %sum = add i64 %answer, %now
+  ret i64 %sum
+}}
+"""
+CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+
+
+@pytest.mark.skipif(host_target() is None, reason="there is no native code for this machine")
+@pytest.mark.parametrize("own_stack", [False, True])
+def test_requests_may_change_the_context_and_end_the_run(own_stack: bool) -> None:
+    target = host_target()
+    assert target is not None
+    with Image(compile_text(ASKING + functions_text(target, ENTRY), target), PageAlloc(), {}) as image:
+        context = (ctypes.c_int64 * len(FIELDS)).from_address(image.address("context"))
+        served = []
+
+        def serve(kind: int, a: int, b: int) -> int:
+            served.append((kind, a, b, context[FIELD["cursor"]]))
+            context[FIELD["cursor"]] = 1000
+            context[FIELD["trap"]] = a < 0
+            return 34
+
+        callback = CALLBACK(serve)
+        context[FIELD["request"]] = ctypes.cast(callback, ctypes.c_void_p).value or 0
+        enter = CALLBACK(image.address("garden_enter"))
+        stack = ctypes.create_string_buffer(1 << 16)
+        end = (ctypes.addressof(stack) + len(stack)) & -16 if own_stack else 0
+        for n in (3, -3, 4):
+            result = enter(image.address("ask"), end, n)
+            assert served.pop() == (7, n, 5, n)
+            if n > 0:
+                assert result == 34 + 1000
+        # On a stack of its own, the program has left marks there.
+        assert any(stack.raw) == own_stack

@@ -12,6 +12,7 @@ from garden.std import STANDARD
 from garden.types.host import HostFunction
 from garden.types.types import Array, Option, Type
 from garden.vm.heap import Heap
+from garden.vm.output import Output
 from garden.vm.runtime import Runtime
 from garden.vm.values import from_word, to_word
 
@@ -32,7 +33,7 @@ class Caller:
         self.heap = heap
         self.output = bytearray()
         self.hosts: list[HostFunction] = []
-        self.runtime = Runtime(heap, self.hosts, self.output.extend)
+        self.runtime = Runtime(heap, self.hosts, Output(self.output.extend))
 
     def __call__(self, path: str, types: list[Type], *values: object, slot: Type | None = None) -> Any:
         """The result of the function that takes exactly these types, `slot` being what its slots stand for."""

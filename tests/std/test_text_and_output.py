@@ -73,7 +73,7 @@ SAMPLES: list[tuple[Any, object, str]] = [
 def test_print_and_println_write_any_scalar(call: Any, type: Any, value: object, text: str) -> None:
     assert call("io.print", [type], value) is None
     assert call("io.println", [type], value) is None
-    call.runtime.flush()
+    call.runtime.output.flush()
     assert call.output.decode() == f"{text}{text}\n"
 
 

@@ -154,6 +154,29 @@ def test_the_first_overload_that_takes_the_arguments_is_called(clean):
     ]
 
 
+@pytest.mark.parametrize(
+    ("functions", "called"),
+    [
+        ("fn f(a:T) Double fn f(a:Int) Int", "Double"),
+        ("fn f(a:Int) Int fn f(a:T) Double", "Int"),
+        ("fn f(a:T b:T) Double fn f(a:Int) Int fn f(a:U) Str", "Int"),
+        ("fn f(a:Str) Double fn f(a:Array<T>) Double fn f(a:U) Str fn f(a:T) Bool", "Str"),
+    ],
+)
+def test_of_overloads_with_slots_and_without_the_first_is_called(clean, functions, called):
+    types = clean(f'extern "p" {{ {functions} }} let a = p.f(1)').types
+    assert types.splitlines()[-1] == f"a: {called}"
+
+
+def test_each_of_many_overloads_is_found(clean):
+    kinds = [" ".join([f"f{bit}:{'Str' if index >> bit & 1 else 'Int'}" for bit in range(11)]) for index in range(2048)]
+    declared = "\n".join([f"fn f({kind}) {'Int' if index % 2 else 'Bool'}" for index, kind in enumerate(kinds)])
+    asked = [(index, ['""' if index >> bit & 1 else "0" for bit in range(11)]) for index in (0, 1, 1000, 2046, 2047)]
+    calls = "\n".join([f"let a{index} = p.f({' '.join(arguments)})" for index, arguments in asked])
+    types = clean(f'extern "p" {{ {declared} }}\n{calls}').types.splitlines()
+    assert types[2048:] == ["a0: Bool", "a1: Int", "a1000: Bool", "a2046: Bool", "a2047: Int"]
+
+
 def test_a_host_function_is_listed_once(clean):
     assert len(clean('import "io" io.print("a") io.print("b")').hosts) == 1
 

@@ -1,0 +1,141 @@
+"""Superinstructions: runs of instructions that the interpreter executes as one.
+
+A superinstruction is written as the names of the instructions in the run. `+n` behind a jump says that its target is n
+words further, inside the run or at its end; any other jump leaves the run. `(b=n)` says that operand b is the register
+that the instruction n words before has written: its value need not be loaded again. Of the words that a jump inside the
+run passes over, the last one leaves it, so that there is one way to every word:
+
+    jmple+3 mov ret iadd_imm jmp        return, or add and go back
+    dmul dadd(c=1)                      a sum whose second term has just been made
+
+Words stay where they are, and keep all but their opcode. The first word of a run gets a code of its own, from `FIRST`
+on, which stands for the whole run; the others can still be jumped to. Runs may overlap: each word gets the longest run
+that begins with it.
+
+`python -m benchmarks.superinstructions` has chosen them. It counts what the workloads of the benchmark across languages
+execute.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from garden.bytecode.ops import CALL, DEST, JMP, OPS, SOURCE, SYS, TAIL, TARGET
+
+#: The code of the first superinstruction, and how many codes there are.
+FIRST: Final = 128
+CODES: Final = 256
+#: Words of the longest run.
+LONGEST: Final = 8
+
+#: What many functions begin with: a condition under which they return.
+GUARDS: Final = tuple(
+    [
+        f"{op.name}+{len(body.split()) + 1} {body}"
+        for op in OPS
+        if op.imm == TARGET and op.a == SOURCE
+        for body in ("ret", "mov ret", "load_imm ret")
+    ]
+)
+
+SUPERINSTRUCTIONS: Final[tuple[str, ...]] = (*GUARDS,)
+
+_WORD: Final = re.compile(r"([a-z0-9_]+?)(?:\+(\d))?(?:\(([abc=\d,]+)\))?")
+_BY_NAME: Final = {op.name: op.code for op in OPS}
+_FIELDS: Final = "abc"
+
+# What must be so for a run to match: three bytes, of which these are the first. The others are x and y, offsets in
+# bytes from its first word unless something else is said.
+OPCODE: Final = 0  # the opcode at x is y
+SAME: Final = 1  # the bytes at x and y are equal
+OTHER: Final = 2  # they are not
+AHEAD: Final = 3  # the target of the word at x is y words behind the first one
+
+Test = tuple[int, int, int]
+
+
+class Step(NamedTuple):
+    """One instruction of a run: its opcode, how many words further it jumps, and for each of the operands a, b, c how
+    many words back its register has been written; 0 where that is not known."""
+
+    code: int
+    skip: int = 0
+    back: tuple[int, int, int] = (0, 0, 0)
+
+
+Run = tuple[Step, ...]
+
+
+def parse(text: str) -> Run:
+    """The run that is written so. ValueError where it is none."""
+    run = []
+    for word in text.split():
+        match = _WORD.fullmatch(word)
+        if match is None or match[1] not in _BY_NAME:
+            raise ValueError(f"{word!r} in {text!r} is no instruction")
+        known = dict([item.split("=") for item in match[3].split(",")]) if match[3] else {}
+        a, b, c = [int(known.get(name, 0)) for name in _FIELDS]
+        run.append(Step(_BY_NAME[match[1]], int(match[2] or 0), (a, b, c)))
+    return tuple(run)
+
+
+def show(run: Run) -> str:
+    """How a run is written."""
+    words = []
+    for step in run:
+        known = ",".join([f"{name}={count}" for name, count in zip(_FIELDS, step.back, strict=True) if count])
+        skip = f"+{step.skip}" if step.skip else ""
+        words.append(OPS[step.code].name + skip + (f"({known})" if known else ""))
+    return " ".join(words)
+
+
+def is_conditional(code: int) -> bool:
+    """Whether an instruction is a jump that may not be taken."""
+    return OPS[code].imm == TARGET and code not in (JMP, TAIL, CALL)
+
+
+def leaves(code: int) -> bool:
+    """Whether control is never at the next word behind an instruction, as far as a run can see."""
+    return OPS[code].terminator or code in (CALL, SYS)
+
+
+def written(code: int) -> tuple[int, ...]:
+    """The operands that an instruction writes, as their places in a word: 1 for a, 2 for b, 3 for c."""
+    op = OPS[code]
+    return tuple([place for place, kind in enumerate((op.a, op.b, op.c), 1) if kind == DEST])
+
+
+def passed_over(run: Run, index: int) -> set[int]:
+    """The words before one that control has not come through, since a jump passes over them."""
+    return {
+        word
+        for jump in range(index)
+        if 0 < run[jump].skip <= index - jump
+        for word in range(jump + 1, jump + run[jump].skip)
+    }
+
+
+def tests_of(run: Run) -> list[Test]:
+    """What must be so at a word for a run to begin there. Longer runs have more of it."""
+    tests = [(OPCODE, 8 * index, step.code) for index, step in enumerate(run)]
+    for index, step in enumerate(run):
+        if step.skip:
+            tests.append((AHEAD, 8 * index, index + step.skip))
+        for place, back in enumerate(step.back, 1):
+            if not back:
+                continue
+            operand = 8 * index + place
+            tests.append((SAME, operand, 8 * (index - back) + 1))
+            writer = index - back
+            # Whatever else the writer writes, it does so afterwards.
+            later = [(writer, other) for other in written(run[writer].code) if other != 1]
+            for between in sorted(set(range(writer + 1, index)) - passed_over(run, index)):
+                later += [(between, other) for other in written(run[between].code)]
+            tests += [(OTHER, operand, 8 * word + other) for word, other in later]
+    return tests
+
+
+def preference(run: Run) -> tuple[int, int]:
+    """Of runs that begin at a word, the one that has most of this is taken: the longest one that knows most."""
+    return len(run), len(tests_of(run))
