@@ -28,6 +28,7 @@ UNCOMPILED = {
     "garden/bindings.py",  # inspects annotations, subclasses a native class
     "garden/engine.py",  # its signatures are documentation
     "garden/errors.py",  # exceptions
+    "garden/native/interpreter_machine.py",  # its base class is not
     "garden/vm/interrupts.py",  # entering interpreted code is what delivers Ctrl-C
 }
 UNCOMPILED_NAMES = {
@@ -37,6 +38,20 @@ UNCOMPILED_NAMES = {
 UNCOMPILED_PACKAGES = {
     "allocators/testing",  # Hypothesis inspects the functions that it drives
     "garden/std",  # their docstrings are their documentation
+}
+# What every warm start of the `garden` command loads, and so is small: a group of compiled modules takes longer to load.
+WARM = {
+    "garden/cli",
+    "garden/native/cache.py",
+    "garden/native/context.py",
+    "garden/native/fingerprint.py",
+    "garden/native/image.py",
+    "garden/native/jit.py",
+    "garden/native/machine.py",
+    "garden/native/programs.py",
+    "garden/native/target.py",
+    "garden/source.py",
+    "garden/vm/output.py",
 }
 # What is not worth the time that compiling takes: debugging aids, dumps and what reads them.
 COLD = {
@@ -62,15 +77,11 @@ COLD = {
     "garden/bytecode/assembler.py",
     "garden/bytecode/disassemble.py",
     "garden/bytecode/verifier.py",
-    "garden/cli",
     "garden/diagnostics.py",
     "garden/ir/parser.py",
     "garden/ir/printer.py",
     "garden/ir/verifier.py",
-    "garden/native/cache.py",
-    "garden/native/image.py",  # spends its time in struct
     "garden/pipeline.py",
-    "garden/source.py",
     "garden/syntax/printer.py",
     "garden/syntax/unparser.py",
     "garden/types/printer.py",
@@ -89,7 +100,7 @@ def modules(folders: tuple[str, ...]) -> list[str]:
             parents = {parent.as_posix() for parent in path.parents}
             nearest = max(own & parents, key=len)
             places = {path.as_posix(), *parents}
-            left_out = path.name in UNCOMPILED_NAMES or places & (UNCOMPILED | UNCOMPILED_PACKAGES | COLD)
+            left_out = path.name in UNCOMPILED_NAMES or places & (UNCOMPILED | UNCOMPILED_PACKAGES | WARM | COLD)
             if nearest == folder and not left_out:
                 found.append(path.as_posix())
     return found

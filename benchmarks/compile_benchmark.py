@@ -174,9 +174,9 @@ def _plot(path: Path, flavours: Mapping[str, Any]) -> None:
                     bars.setdefault(label, {})[name] = rate
     figure, axes = pyplot.subplots(figsize=(8, 5))
     width = 0.8 / len(bars)
-    for place, (label, by_name) in enumerate(bars.items()):
-        positions = [index + place * width for index in range(len(by_name))]
-        axes.bar(positions, list(by_name.values()), width, label=label)
+    for place, label in enumerate(sorted(bars, key=lambda label: not label.startswith(_GARDEN))):
+        positions = [index + place * width for index in range(len(bars[label]))]
+        axes.bar(positions, list(bars[label].values()), width, label=label)
     names = list(next(iter(bars.values())))
     axes.set_xticks([index + 0.4 - width / 2 for index in range(len(names))], names)
     axes.set_yscale("log")

@@ -14,13 +14,14 @@ neither is there, `auto` goes on to the next engine, and any other choice is an 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from allocators import Allocator, MisuseError, Pages, StackAlloc
 from garden.errors import EngineError, ImageError
 from garden.native.cache import Cache
 from garden.native.target import host_target
 from garden.pipeline import SCRATCH, Compilation
+from garden.std import STANDARD
 from garden.vm.heap import DEFAULT_LIMIT
 from garden.vm.machine import FRAME_LIMIT, SPILL_BYTES, Machine
 from garden.vm.output import write_stdout
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from garden.native.interpreter_machine import InterpreterMachine
     from garden.native.jit import JitMachine
 
-    AnyMachine = Machine[Allocator] | JitMachine | InterpreterMachine
+    AnyMachine: TypeAlias = Machine[Allocator] | JitMachine | InterpreterMachine
 
 ENGINES: Final = ("auto", "jit", "interpreter", "reference")
 
@@ -114,12 +115,16 @@ def _jit(compilation: Compilation, options: MachineOptions, target: str, pages: 
     from garden.native.compiler import compile_program
     from garden.native.image import Image
     from garden.native.jit import JitMachine, externals
+    from garden.native.programs import program_key
 
+    cache = Cache()
     program = compilation.generate(
-        lambda ir, scratch: compile_program(
-            ir, scratch, target, whole=whole, backtrace=options.backtrace, cache=Cache()
-        )
+        lambda ir, scratch: compile_program(ir, scratch, target, whole=whole, backtrace=options.backtrace, cache=cache)
     )
+    if not whole and compilation.packages is STANDARD:
+        source = compilation.source.text
+        key = program_key(source, target, level=compilation.level, backtrace=options.backtrace)
+        cache.store(key, program.to_bytes())
     image = Image(program.object, pages, externals())
     compilation.stage = "run"
     return JitMachine(

@@ -121,11 +121,11 @@ class Compilation:
         "_checked",
         "_code",
         "_ir",
-        "_level",
         "_optimised",
-        "_packages",
         "allocators",
         "diagnostics",
+        "level",
+        "packages",
         "registers",
         "source",
         "stage",
@@ -145,8 +145,8 @@ class Compilation:
         self.registers: Final = registers
         self.diagnostics: Final[list[Diagnostic]] = []
         self.stage = STAGES[0]
-        self._packages: Final = packages
-        self._level: Final = level
+        self.packages: Final = packages
+        self.level: Final = level
         self._ast: Ast[Allocator] | None = None
         self._checked: CheckedProgram[Allocator] | None = None
         self._ir: Ir[Allocator] | None = None
@@ -197,7 +197,7 @@ class Compilation:
         return self._checked
 
     def _check(self, allocator: Allocator, scratch: Allocator) -> CheckedProgram[Allocator]:
-        return Checker(allocator, scratch, self.diagnostics, self._packages).check(self.parse())
+        return Checker(allocator, scratch, self.diagnostics, self.packages).check(self.parse())
 
     def lower(self) -> Ir[Allocator]:
         """The IR as lowered. Raises `CompileError` where the program is not valid."""
@@ -214,7 +214,7 @@ class Compilation:
     def optimise(self, on_pass: Callable[[str, Ir[Allocator]], None] | None = None) -> Ir[Allocator]:
         """The IR after the passes of the optimisation level; `on_pass` sees it after each."""
         ir = self.lower()
-        if not self._optimised and self._level > 0:
+        if not self._optimised and self.level > 0:
             try:
                 self._run("optimise", lambda _allocator, scratch: optimize(ir, scratch, on_pass=on_pass))
             except BaseException:
@@ -233,7 +233,7 @@ class Compilation:
         return self._code
 
     def _emit(self, allocator: Allocator, scratch: Allocator) -> Code[Allocator]:
-        return Emitter(allocator, scratch, optimize=self._level > 0, registers=self.registers).emit(self.optimise())
+        return Emitter(allocator, scratch, optimize=self.level > 0, registers=self.registers).emit(self.optimise())
 
     def generate(self, make: Callable[[Ir[Allocator], Allocator], T]) -> T:
         """What `make` makes of the optimised IR, with scratch memory, as the stage `native`.

@@ -1,6 +1,6 @@
 """Emitter: from the IR to bytecode, one function after the other, each in one forward pass over its blocks.
 
-Before the pass stand the order of the blocks (`garden.bytecode.order`) and the backward scan for uses
+Before the pass stand the order of the blocks (`garden.ir.order`) and the backward scan for uses
 (`garden.bytecode.liveness`); during it, values get their places (`places`, `regalloc`, `joins`). What is here is the
 choice of instructions, jumps, tables, and where functions start.
 
@@ -28,7 +28,6 @@ from garden.bytecode.constants import ConstantPool
 from garden.bytecode.joins import Joins
 from garden.bytecode.liveness import Liveness
 from garden.bytecode.ops import REGISTERS, TABLE_COUNT, TABLE_DEFAULT, TABLE_SLOTS
-from garden.bytecode.order import BlockOrder
 from garden.bytecode.peephole import peephole
 from garden.bytecode.places import Places, register_arguments
 from garden.bytecode.regalloc import FEWEST_REGISTERS, RegisterAllocator
@@ -36,6 +35,7 @@ from garden.bytecode.selection import DIRECT, IN_ORDER, INVERSE_JUMPS, JUMPS, OF
 from garden.ir import ir as op
 from garden.ir.ir import Ir
 from garden.ir.operands import EFFECTS
+from garden.ir.order import BlockOrder
 from garden.types.types import STR
 
 A = TypeVar("A", bound=Allocator, covariant=True)
@@ -189,6 +189,7 @@ class _Emission(Generic[A, S]):
         ir = self._ir
         assembler = self._assembler
         self._order.analyse(function)
+        self._order.rank()
         self._liveness.analyse(function)
         self._function = function
         start = assembler.label()

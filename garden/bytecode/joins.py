@@ -23,10 +23,10 @@ from allocators import Allocator
 from allocators._mypyc import i64, mypyc_attr
 from allocators.collections import Vec
 from garden.bytecode.liveness import Liveness
-from garden.bytecode.order import BlockOrder
 from garden.bytecode.places import Places, lowest, only
 from garden.bytecode.regalloc import RegisterAllocator
 from garden.ir.ir import Ir
+from garden.ir.order import BlockOrder
 
 A = TypeVar("A", bound=Allocator, covariant=True)
 S = TypeVar("S", bound=Allocator, covariant=True)

@@ -1,7 +1,7 @@
 """Liveness: for every value its uses that are still to come, and the register it should best be in.
 
 One backward scan over a function makes a chain of use records a value, the use that is emitted first on top. A record
-is a word: the greatest rank (see `garden.bytecode.order`) of all later uses, and the number of the next record. The
+is a word: the greatest rank (see `garden.ir.order`) of all later uses, and the number of the next record. The
 head of a value's chain has the same form. Records are numbered in the order in which the scan meets them, so a greater
 number is an earlier use, and emitting consumes them by counting down.
 
@@ -28,7 +28,6 @@ from typing import Final, Generic, TypeVar
 from allocators import Allocator
 from allocators._mypyc import i64, mypyc_attr
 from allocators.collections import Vec
-from garden.bytecode.order import BlockOrder
 from garden.ir.ir import (
     ALLOC,
     BOOL_TO_INT,
@@ -48,6 +47,7 @@ from garden.ir.ir import (
     Ir,
 )
 from garden.ir.operands import EFFECTS
+from garden.ir.order import BlockOrder
 
 S = TypeVar("S", bound=Allocator, covariant=True)
 

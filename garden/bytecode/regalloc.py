@@ -1,6 +1,6 @@
 """RegisterAllocator: gives values registers, and passes arguments and results.
 
-A linear scan over the blocks in the order of `garden.bytecode.order`, in the same pass that emits, one function at a
+A linear scan over the blocks in the order of `garden.ir.order`, in the same pass that emits, one function at a
 time. A value that must leave its register is saved once, and comes back into any register where it is needed again. So
 nothing is ever refused: what does not fit is saved.
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from allocators import Allocator, AllocError
+from allocators import Allocator
 from allocators.sizes import parse_size
 from garden.bytecode.disassemble import disassemble
+from garden.cli.report import UsageError, fail, guarded, say
 from garden.cli.stats import stats_table
-from garden.diagnostics import Diagnostic
-from garden.errors import CompileError, EngineError, Trap
+from garden.errors import CompileError, EngineError
 from garden.ir.ir import Ir
 from garden.ir.passes import PASSES
 from garden.ir.printer import print_ir
@@ -25,10 +24,7 @@ from garden.std import STANDARD
 from garden.syntax.printer import print_ast, print_tokens
 from garden.types.printer import print_types
 from garden.vm.heap import DEFAULT_LIMIT
-
-
-class UsageError(Exception):
-    """The command line asks for something that makes no sense."""
+from garden.vm.machine import Machine
 
 
 def run(options: argparse.Namespace) -> int:
@@ -60,12 +56,16 @@ def _run(options: argparse.Namespace, compilation: Compilation) -> int:
         note=_note if options.verbose else None,
     )
     with make_machine(compilation, machine_options, whole=False) as machine:
+        if options.perf_map and not isinstance(machine, Machine):
+            from garden.native.dump import write_perf_map
+
+            write_perf_map(machine.symbols)
         machine.run()
     return 0
 
 
 def _note(text: str) -> None:
-    _say(f"garden: {text}")
+    say(f"garden: {text}")
 
 
 def _build(options: argparse.Namespace, compilation: Compilation) -> int:
@@ -86,7 +86,7 @@ def _build(options: argparse.Namespace, compilation: Compilation) -> int:
     try:
         aot.write_executable(options.output, content)
     except OSError as error:
-        return _fail(f"cannot write {options.output}: {error.strerror or error}", 1)
+        return fail(f"cannot write {options.output}: {error.strerror or error}", 1)
     return 0
 
 
@@ -163,60 +163,20 @@ def _with_compilation(options: argparse.Namespace, action: Callable[[argparse.Na
     try:
         plain = StageAllocators.of_specs(options.alloc)
     except ValueError as error:
-        return _fail(str(error), 2)
+        return fail(str(error), 2)
     try:
         source = _read(options.file)
     except (OSError, ValueError) as error:
         plain.close()
-        return _fail(f"cannot read {options.file}: {getattr(error, 'strerror', None) or error}", 1)
+        return fail(f"cannot read {options.file}: {getattr(error, 'strerror', None) or error}", 1)
     with plain:
         allocators = plain.metered() if options.alloc_stats else plain
         with Compilation(source, allocators, STANDARD, level=options.level) as compilation:
-            status = _guarded(options, compilation, action)
+            status = guarded(lambda: action(options, compilation), source, lambda: compilation.stage)
         if options.alloc_stats:
             sys.stdout.flush()
             sys.stderr.write(stats_table(allocators))
     return status
-
-
-def _guarded(
-    options: argparse.Namespace, compilation: Compilation, action: Callable[[argparse.Namespace, Compilation], int]
-) -> int:
-    source = compilation.source
-    try:
-        return action(options, compilation)
-    except UsageError as error:
-        return _fail(str(error), 2)
-    except CompileError as error:
-        for diagnostic in error.diagnostics:
-            _say(diagnostic.render(source, color=_color()))
-    except Trap as trap:
-        if trap.offset < 0:
-            return _fail(f"{trap.code}: {trap.message}", 1)
-        _say(Diagnostic(trap.code, trap.message, trap.offset, 0).render(source, color=_color()))
-        if trap.backtrace:
-            _say("at:")
-            for depth, name in enumerate(trap.backtrace):
-                _say(f"  {depth}: {name}")
-    except EngineError as error:
-        return _fail(str(error), 1)
-    except AllocError as error:
-        return _fail(f"out of memory in stage {compilation.stage}: {error}", 1)
-    return 1
-
-
-def _fail(message: str, status: int) -> int:
-    _say(f"garden: {message}")
-    return status
-
-
-def _say(line: str) -> None:
-    sys.stdout.flush()
-    print(line, file=sys.stderr)
-
-
-def _color() -> bool:
-    return sys.stderr.isatty() and not os.environ.get("NO_COLOR")
 
 
 def _read(file: str) -> Source:

@@ -7,9 +7,12 @@ program to standard error.
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections.abc import Sequence
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
 
 COMMANDS = ("run", "build", "check", "dump", "doc", "cache")
 ENGINES = ("auto", "jit", "interpreter", "reference")
@@ -19,15 +22,36 @@ DUMPS = ("tokens", "ast", "types", "ir", "bytecode", "llvm", "native")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Carry out one command line and return the exit code."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        status = _carry_out(list(sys.argv[1:] if arguments is None else arguments))
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return status
+    except OSError as error:
+        # What is read, and files that are written, have been dealt with where that happens.
+        from garden.cli.report import output_failed
+
+        return output_failed(error)
+
+
+def _carry_out(words: list[str]) -> int:
     if words and words[0] not in COMMANDS and not _is_global_option(words[0]):
         # `garden FILE` is short for `garden run FILE`, with options anywhere.
         words.insert(0, "run")
+    # Imported late, so that help, usage errors and documentation cost no compiler, and a warm start not even argparse.
+    if words and words[0] == "run":
+        from garden.cli import warm
+
+        status = warm.run(words[1:])
+        if status is not None:
+            return status
+    elif words and words[0] in ("-V", "--version"):
+        print(_version())
+        return 0
     try:
         options = _parser().parse_args(words)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 2
-    # Imported late, so that help, usage errors and documentation cost no compiler.
     if options.command == "doc":
         from garden.cli.doc import doc
 
@@ -47,8 +71,10 @@ def _is_global_option(word: str) -> bool:
 
 
 def _parser() -> argparse.ArgumentParser:
+    import argparse
+
     parser = argparse.ArgumentParser(prog="garden", description="Compiler and virtual machine for garden programs.")
-    parser.add_argument("-V", "--version", action="version", version=_version())
+    parser.add_argument("-V", "--version", action="store_true", help="show the version")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
     common = argparse.ArgumentParser(add_help=False)
@@ -73,6 +99,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     run.add_argument(
         "--engine", choices=ENGINES, default="auto", help="what runs the program (default auto: the fastest)"
+    )
+    run.add_argument(
+        "--perf-map", action="store_true", help="tell `perf` the names of functions in machine code (/tmp/perf-PID.map)"
     )
     run.add_argument("-v", "--verbose", action="store_true", help="say which engines cannot run it, and why")
 

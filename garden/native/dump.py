@@ -5,7 +5,8 @@ Shown is the program itself; the runtime, of which most is the same for every pr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from allocators import Allocator
@@ -30,6 +31,15 @@ def native_text(ir: Ir[Allocator], scratch: Allocator, target: str) -> str:
     """The assembly of the same functions, as far as they have not been inlined."""
     text, _ = translate_program(ir, scratch, target, whole=False)
     return "\n\n".join(_functions(assembly_of(text, target)))
+
+
+def write_perf_map(symbols: Mapping[str, tuple[int, int]]) -> None:
+    """Tell `perf` of functions that stand in no file, where it looks for them: address, size and name of each."""
+    lines = sorted([(address, size, name) for name, (address, size) in symbols.items()])
+    # Everybody may write to that folder, so what stands there under the name already is not followed.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+    with open(os.open(f"/tmp/perf-{os.getpid()}.map", flags, 0o600), "w") as file:
+        file.writelines([f"{address:x} {size:x} {name}\n" for address, size, name in lines])
 
 
 def _functions(assembly: str) -> Iterator[str]:

@@ -48,7 +48,7 @@ def python_hosts(hosts: list[HostFunction]) -> dict[int, str]:
 
 
 def runtime_functions() -> dict[str, int]:
-    """All functions of the runtime that calls can be calls of, and how many words each is given behind the arguments."""
+    """All functions of the runtime that stand for calls, and how many words each is given behind the arguments."""
     from garden.std import STANDARD
 
     names = {function.native: 0 for package in STANDARD.values() for function in package.functions if function.native}

@@ -18,22 +18,24 @@ is damaged, of another machine, or beyond what LLVM emits for the small code mod
 value. No check can tell whether the code itself is good, so do not load what strangers can write.
 
 Costs: 1.5 ms for an object of 60 KB with 300 symbols and 900 relocations, and lists that live as long as loading takes.
-Tables for unwinding and for debuggers are not loaded.
+Tables for unwinding and for debuggers are not loaded. Every start of the `garden` command waits for this module, so it
+imports next to nothing, and has no named tuples, each of which takes as long to make as a small object to load.
 """
 
 from __future__ import annotations
 
 import ctypes
 import struct
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
-from allocators import Layout
+from allocators.layout import Layout
 from garden.errors import ImageError
 from garden.native.target import AARCH64, X86_64, host_target
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import TracebackType
+    from typing import Final, Self
 
     from allocators import Block, Pages
 
@@ -113,19 +115,16 @@ def _signed(bits: int) -> tuple[int, int]:
     return -(1 << bits - 1), 1 << bits - 1
 
 
-class _Rule(NamedTuple):
-    """How to apply one type of relocation.
+#: How to apply one type of relocation: referent, manner, span, size, shift, field.
+_Rule = tuple[int, int, tuple[int, int], int, int, int]
 
-    The value must be in `span`, its end not included, and a multiple of `1 << shift`. Without a `field` it is stored in
-    `size` bytes; else it is shifted and replaces those bits of the instruction.
+
+def _rule(referent: int, manner: int, span: tuple[int, int], size: int = 4, shift: int = 0, field: int = 0) -> _Rule:
+    """The value must be in `span`, its end not included, and a multiple of `1 << shift`.
+
+    Without a `field` it is stored in `size` bytes; else it is shifted and replaces those bits of the instruction.
     """
-
-    referent: int
-    manner: int
-    span: tuple[int, int]
-    size: int = 4
-    shift: int = 0
-    field: int = 0
+    return referent, manner, span, size, shift, field
 
 
 _ADRP_FIELD: Final = 0x60FFFFE0
@@ -134,96 +133,119 @@ _IMM12_FIELD: Final = 0x003FFC00
 _ADRP: Final = (_BY_PAGE, _signed(33), 4, 12, _ADRP_FIELD)
 _REL32: Final = (_RELATIVELY, _signed(32))
 _REL64: Final = (_RELATIVELY, _signed(64), 8)
-_BRANCH26: Final = _Rule(_CALLEE, _RELATIVELY, _signed(28), 4, 2, 0x03FFFFFF)
+_BRANCH26: Final = _rule(_CALLEE, _RELATIVELY, _signed(28), 4, 2, 0x03FFFFFF)
 
 
 def _low12(referent: int, shift: int) -> _Rule:
     """The place in a page, in units of what is loaded or stored."""
-    return _Rule(referent, _IN_PAGE, (0, 1 << 12), 4, shift, _IMM12_FIELD)
+    return _rule(referent, _IN_PAGE, (0, 1 << 12), 4, shift, _IMM12_FIELD)
 
 
 #: By target and number of the relocation type, from the psABI of each.
 _RULES: Final[Mapping[str, Mapping[int, _Rule]]] = {
     X86_64: {
-        1: _Rule(_SYMBOL_ITSELF, _ABSOLUTELY, _U64, 8),  # 64
-        2: _Rule(_SYMBOL_ITSELF, *_REL32),  # PC32
-        4: _Rule(_CALLEE, *_REL32),  # PLT32
-        9: _Rule(_SLOT, *_REL32),  # GOTPCREL
-        10: _Rule(_SYMBOL_ITSELF, _ABSOLUTELY, _U32),  # 32
-        11: _Rule(_SYMBOL_ITSELF, _ABSOLUTELY, _signed(32)),  # 32S
-        24: _Rule(_SYMBOL_ITSELF, *_REL64),  # PC64
-        41: _Rule(_SLOT, *_REL32),  # GOTPCRELX
-        42: _Rule(_SLOT, *_REL32),  # REX_GOTPCRELX
+        1: _rule(_SYMBOL_ITSELF, _ABSOLUTELY, _U64, 8),  # 64
+        2: _rule(_SYMBOL_ITSELF, *_REL32),  # PC32
+        4: _rule(_CALLEE, *_REL32),  # PLT32
+        9: _rule(_SLOT, *_REL32),  # GOTPCREL
+        10: _rule(_SYMBOL_ITSELF, _ABSOLUTELY, _U32),  # 32
+        11: _rule(_SYMBOL_ITSELF, _ABSOLUTELY, _signed(32)),  # 32S
+        24: _rule(_SYMBOL_ITSELF, *_REL64),  # PC64
+        41: _rule(_SLOT, *_REL32),  # GOTPCRELX
+        42: _rule(_SLOT, *_REL32),  # REX_GOTPCRELX
     },
     AARCH64: {
-        257: _Rule(_SYMBOL_ITSELF, _ABSOLUTELY, _U64, 8),  # ABS64
-        260: _Rule(_SYMBOL_ITSELF, *_REL64),  # PREL64
-        261: _Rule(_SYMBOL_ITSELF, *_REL32),  # PREL32
-        275: _Rule(_SYMBOL_ITSELF, *_ADRP),  # ADR_PREL_PG_HI21
+        257: _rule(_SYMBOL_ITSELF, _ABSOLUTELY, _U64, 8),  # ABS64
+        260: _rule(_SYMBOL_ITSELF, *_REL64),  # PREL64
+        261: _rule(_SYMBOL_ITSELF, *_REL32),  # PREL32
+        275: _rule(_SYMBOL_ITSELF, *_ADRP),  # ADR_PREL_PG_HI21
         277: _low12(_SYMBOL_ITSELF, 0),  # ADD_ABS_LO12_NC
         278: _low12(_SYMBOL_ITSELF, 0),  # LDST8_ABS_LO12_NC
-        279: _Rule(_CALLEE, _RELATIVELY, _signed(16), 4, 2, 0x0007FFE0),  # TSTBR14
-        280: _Rule(_CALLEE, _RELATIVELY, _signed(21), 4, 2, 0x00FFFFE0),  # CONDBR19
+        279: _rule(_CALLEE, _RELATIVELY, _signed(16), 4, 2, 0x0007FFE0),  # TSTBR14
+        280: _rule(_CALLEE, _RELATIVELY, _signed(21), 4, 2, 0x00FFFFE0),  # CONDBR19
         282: _BRANCH26,  # JUMP26
         283: _BRANCH26,  # CALL26
         284: _low12(_SYMBOL_ITSELF, 1),  # LDST16_ABS_LO12_NC
         285: _low12(_SYMBOL_ITSELF, 2),  # LDST32_ABS_LO12_NC
         286: _low12(_SYMBOL_ITSELF, 3),  # LDST64_ABS_LO12_NC
         299: _low12(_SYMBOL_ITSELF, 4),  # LDST128_ABS_LO12_NC
-        311: _Rule(_SLOT, *_ADRP),  # ADR_GOT_PAGE
+        311: _rule(_SLOT, *_ADRP),  # ADR_GOT_PAGE
         312: _low12(_SLOT, 3),  # LD64_GOT_LO12_NC
     },
 }
 
 
-class _SectionHeader(NamedTuple):
-    name: int
-    type: int
-    flags: int
-    address: int
-    offset: int
-    size: int
-    link: int
-    info: int
-    align: int
-    entry_size: int
+class _SectionHeader:
+    __slots__ = ("align", "entry_size", "flags", "info", "link", "name", "offset", "size", "type")
+
+    def __init__(self, entry: tuple[int, ...]) -> None:
+        (
+            self.name,
+            self.type,
+            self.flags,
+            _,
+            self.offset,
+            self.size,
+            self.link,
+            self.info,
+            self.align,
+            self.entry_size,
+        ) = entry
 
 
-class Section(NamedTuple):
+class Section:
     """Where a section goes, and which bytes of the object it is; `stored` is 0 for one that is all zero."""
 
-    name: str
-    kind: int
-    offset: int
-    stored: int
-    size: int
-    align: int
+    __slots__ = ("align", "kind", "name", "offset", "size", "stored")
+
+    def __init__(self, name: str, kind: int, offset: int, stored: int, size: int, align: int) -> None:
+        self.name: Final = name
+        self.kind: Final = kind
+        self.offset: Final = offset
+        self.stored: Final = stored
+        self.size: Final = size
+        self.align: Final = align
 
 
-class Symbol(NamedTuple):
+class Symbol:
     """A name for `size` bytes at `value` in a section. Numbers of sections are those of ELF."""
 
-    name: str
-    section: int
-    value: int
-    size: int
-    is_function: bool
+    __slots__ = ("is_function", "name", "section", "size", "value")
+
+    def __init__(self, name: str, section: int, value: int, size: int, is_function: bool) -> None:
+        self.name: Final = name
+        self.section: Final = section
+        self.value: Final = value
+        self.size: Final = size
+        self.is_function: Final = is_function
 
 
-class ObjectFile(NamedTuple):
+class ObjectFile:
     """What an object has for the loader, checked.
 
     `relocations` has the number of a section and the entries for it. `called` and `slotted` are the numbers of the
     symbols that need a stub and a slot.
     """
 
-    target: str
-    data: memoryview
-    sections: list[Section]
-    symbols: list[Symbol]
-    relocations: list[tuple[int, memoryview]]
-    called: list[int]
-    slotted: list[int]
+    __slots__ = ("called", "data", "relocations", "sections", "slotted", "symbols", "target")
+
+    def __init__(
+        self,
+        target: str,
+        data: memoryview,
+        sections: list[Section],
+        symbols: list[Symbol],
+        relocations: list[tuple[int, memoryview]],
+        called: list[int],
+        slotted: list[int],
+    ) -> None:
+        self.target: Final = target
+        self.data: Final = data
+        self.sections: Final = sections
+        self.symbols: Final = symbols
+        self.relocations: Final = relocations
+        self.called: Final = called
+        self.slotted: Final = slotted
 
 
 def parse(data: bytes | memoryview) -> ObjectFile:
@@ -271,7 +293,7 @@ def _section_headers(data: memoryview) -> tuple[str, list[_SectionHeader], bytes
     end = start + count * size
     if end > len(data):
         raise ImageError(f"{count} section headers at {start:#x} are not inside the object of {len(data)} bytes")
-    headers = [_SectionHeader._make(entry) for entry in _SECTION.iter_unpack(data[start:end])]
+    headers = [_SectionHeader(entry) for entry in _SECTION.iter_unpack(data[start:end])]
     if names >= count:
         raise ImageError(f"section {names} of {count} should have the names of sections")
     return target, headers, _strings(data, headers[names])
@@ -349,7 +371,7 @@ def _symbols(data: memoryview, headers: list[_SectionHeader], sections: list[Sec
     if header.link >= len(headers):
         raise ImageError(f"section {header.link} of {len(headers)} should have the names of symbols")
     names = _strings(data, headers[header.link])
-    symbols = []
+    symbols: list[Symbol] = []
     for name_offset, info, _, number, value, size in _SYMBOL.iter_unpack(_table(data, header, _SYMBOL.size)):
         name = _string(names, name_offset)
         kind = info & 15
@@ -385,33 +407,39 @@ def _check_relocations(
         rule = rules.get(kind)
         if rule is None:
             raise ImageError(f"{section.name}+{offset:#x} has unknown relocation type {kind}")
-        if offset + rule.size > section.stored:
+        referent, _, _, size, _, _ = rule
+        if offset + size > section.stored:
             raise ImageError(f"{section.name}+{offset:#x} is relocated, but it has {section.stored} bytes")
         if number >= len(symbols):
             raise ImageError(f"{section.name}+{offset:#x} refers to symbol {number} of {len(symbols)}")
         symbol = symbols[number]
         if symbol.section == _NOWHERE:
             raise ImageError(f"{section.name}+{offset:#x} refers to {symbol.name!r}, which is not loaded")
-        if rule.referent == _SLOT:
+        if referent == _SLOT:
             slotted[number] = None
-        elif rule.referent == _CALLEE and symbol.section == _UNDEFINED:
+        elif referent == _CALLEE and symbol.section == _UNDEFINED:
             called[number] = None
 
 
-class Placement(NamedTuple):
+class Placement:
     """Where everything goes, in bytes from the start of the image.
 
     `starts` is by section number, -1 for those left out. Code ends at `code_end`; what is sealed and what begins at
     `data` are whole pages; `data_end` is that of the last variable, and `size` whole pages again.
     """
 
-    starts: list[int]
-    stubs: int
-    slots: int
-    code_end: int
-    data: int
-    data_end: int
-    size: int
+    __slots__ = ("code_end", "data", "data_end", "size", "slots", "starts", "stubs")
+
+    def __init__(
+        self, starts: list[int], stubs: int, slots: int, code_end: int, data: int, data_end: int, size: int
+    ) -> None:
+        self.starts: Final = starts
+        self.stubs: Final = stubs
+        self.slots: Final = slots
+        self.code_end: Final = code_end
+        self.data: Final = data
+        self.data_end: Final = data_end
+        self.size: Final = size
 
 
 def place(object_file: ObjectFile, page_size: int) -> Placement:

@@ -11,10 +11,10 @@ on which comparison, is what `garden.bytecode.selection` says.
 
 Jumps. Where a jump leads stands in its word, and the next word cannot be read before this one has been: with five
 cycles for each load, a chain of jumps takes longer than all that stands between them. So a jump, or call, compares its
-target with `likely`, where the last one went, and goes on from that: the processor predicts the comparison, and need not
-wait. In a function that calls itself this is always right. Superinstructions (`garden.native.superinstructions`) do
-away with other waits: those for the targets of jumps that stay in the run, and for registers to be written before they
-are read.
+target with `likely`, where the last one went, and goes on from that: the processor predicts the comparison, and need
+not wait. In a function that calls itself this is always right. Superinstructions (`garden.native.superinstructions`)
+do away with other waits: those for the targets of jumps that stay in the run, and for registers to be written before
+they are read.
 
 Frames are a stack of addresses to return to. The first one is that of a word which halts.
 
@@ -47,22 +47,18 @@ from garden.bytecode.selection import DIRECT, INVERSE_JUMPS, JUMPS
 from garden.ir import ir as op
 from garden.native.body import Body, field
 from garden.native.context import ARGUMENT_WORDS, FRAMES, HOST_CALL, POLL, SPILL, SPILL_FULL, UNKNOWN
+from garden.native.fusion import fusion_text
 from garden.native.hosts import ADAPTER, runtime_functions
 from garden.native.module import RuntimeFunctions, module_text
 from garden.native.superinstructions import (
     CODES,
     FIRST,
-    OPCODE,
-    OTHER,
-    SAME,
     SUPERINSTRUCTIONS,
     Run,
     Step,
     is_conditional,
     leaves,
     parse,
-    preference,
-    tests_of,
 )
 from garden.native.translate import call_text
 from garden.traps import DIVISION_BY_ZERO
@@ -141,12 +137,14 @@ class Handler(Body):
             self.dispatch(self.word())
         return self.function(name)
 
-    def function(self, name: str, attributes: str = "") -> str:
+    def function(self, name: str, linkage: str = "internal") -> str:
         """The LLVM function of what has been written."""
-        for label, handler, self.index, self.frames, self.spill in self._cold:
+        for label, handler, index, frames, spill in self._cold:
             self.place(label)
+            self.index, self.frames, self.spill = index, frames, spill
             self.go(handler, self.word())
-        return f"define hidden preserve_nonecc i64 {name}({_PARAMETERS}) nounwind {attributes} align {_LINE} {{\n{self.take()}}}\n"
+        head = f"define {linkage} preserve_nonecc i64 {name}({_PARAMETERS}) noinline nounwind align {_LINE}"
+        return f"{head} {{\n{self.take()}}}\n"
 
     def _arrive(self) -> bool:
         """Begin the block that a jump inside the run leads to, if one leads to the present instruction."""
@@ -279,7 +277,7 @@ class Handler(Body):
 
     def _halt(self) -> None:
         self.line(f"store ptr {self.frames}, ptr {field('frames_top')}")
-        self.line(f"store ptr {self.spill}, ptr {field('spill_top')}")
+        self.save_spill()
         self.line(f"ret i64 {self.value('load i64, ptr %registers')}")
 
     def _mov(self) -> None:
@@ -336,30 +334,21 @@ class Handler(Body):
 
     def _push(self) -> None:
         count = OPS[self.run[self.index].code].pushes
-        top = self.beyond(self.spill, "i64", count)
-        end = self.value(f"load ptr, ptr {field('spill_end')}")
-        self._unless(self.value(f"icmp ugt ptr {top}, {end}"), "@spill_full")
-        for index, name in enumerate("abc"[:count]):
-            self.line(f"store i64 {self.get(name)}, ptr {self.beyond(self.spill, 'i64', index)}")
-        self.spill = top
+        self.push([self.get(name) for name in "abc"[:count]])
 
     def _pop(self) -> None:
         count = -OPS[self.run[self.index].code].pushes
-        for index, name in enumerate("abc"[:count], 1):
-            self.set(name, self.value(f"load i64, ptr {self.beyond(self.spill, 'i64', -index)}"))
-        self.spill = self.beyond(self.spill, "i64", -count)
-
-    def _slot(self) -> str:
-        return self.beyond(self.spill, "i64", self.value(f"sub i64 -1, {self.immediate()}"))
+        for name, word in zip("abc", self.pop(count), strict=False):
+            self.set(name, word)
 
     def _store_slot(self) -> None:
-        self.line(f"store i64 {self.get('a')}, ptr {self._slot()}")
+        self.line(f"store i64 {self.get('a')}, ptr {self.slot(self.immediate())}")
 
     def _load_slot(self) -> None:
-        self.set("a", self.value(f"load i64, ptr {self._slot()}"))
+        self.set("a", self.value(f"load i64, ptr {self.slot(self.immediate())}"))
 
     def _drop(self) -> None:
-        self.spill = self.beyond(self.spill, "i64", self.value(f"sub i64 0, {self.immediate()}"))
+        self.drop(self.immediate())
 
     def _alloc(self) -> None:
         self.set("a", self.call("alloc", [self.immediate()]))
@@ -373,12 +362,42 @@ class Handler(Body):
     def _addrof(self) -> None:
         self.set("a", self.value(f"add i64 {self.get('b')}, {self.immediate()}"))
 
+    # The spill stack.
+
+    def push(self, words: Sequence[str]) -> None:
+        """Push words, or end the run where there is no room for all of them."""
+        top = self.beyond(self.spill, "i64", len(words))
+        end = self.value(f"load ptr, ptr {field('spill_end')}")
+        self._unless(self.value(f"icmp ugt ptr {top}, {end}"), "@spill_full")
+        for index, word in enumerate(words):
+            self.line(f"store i64 {word}, ptr {self.beyond(self.spill, 'i64', index)}")
+        self.spill = top
+
+    def pop(self, count: int) -> list[str]:
+        """Pop words, the topmost first."""
+        words = [self.value(f"load i64, ptr {self.beyond(self.spill, 'i64', -index)}") for index in range(1, count + 1)]
+        self.spill = self.beyond(self.spill, "i64", -count)
+        return words
+
+    def slot(self, below: str) -> str:
+        """A pointer to the word so many words below the topmost one."""
+        return self.beyond(self.spill, "i64", self.value(f"sub i64 -1, {below}"))
+
+    def drop(self, count: str) -> None:
+        self.spill = self.beyond(self.spill, "i64", self.value(f"sub i64 0, {count}"))
+
+    def save_spill(self) -> None:
+        self.line(f"store ptr {self.spill}, ptr {field('spill_top')}")
+
+    def load_spill(self) -> None:
+        self.spill = self.value(f"load ptr, ptr {field('spill_top')}")
+
     # What leaves the handlers.
 
     def save(self) -> str:
         """Write the state to the context, and return the pc."""
         self.line(f"store ptr {self.frames}, ptr {field('frames_top')}")
-        self.line(f"store ptr {self.spill}, ptr {field('spill_top')}")
+        self.save_spill()
         here = self.value(f"ptrtoint ptr {self.word()} to i64")
         first = self.value("ptrtoint ptr %code to i64")
         where = self.value(f"ashr exact i64 {self.value(f'sub i64 {here}, {first}')}, 3")
@@ -448,7 +467,7 @@ def interpreter_text(
         *_adapters(handler, runtime),
         _table([names.get(code, "@unknown") for code in range(CODES)]),
         _entry(),
-        _fusion(runs),
+        fusion_text(runs),
     ]
     return module_text(target, parts, argument_words=ARGUMENT_WORDS, interrupt=_INTERRUPT)
 
@@ -459,31 +478,31 @@ def _ways_out(handler: type[Handler], runtime: RuntimeFunctions) -> Iterable[str
         body = handler((), runtime)
         body.line(f"call fastcc void @garden_trap(i64 {message}, i64 {body.save()}, i64 0, i64 0)")
         body.line("unreachable")
-        yield body.function(f"@trap.{message}", "noinline")
+        yield body.function(f"@trap.{message}")
 
     body = handler((), runtime)
     body.request(FRAMES)
     # They may have moved.
     body.frames = body.value(f"load ptr, ptr {field('frames_top')}")
     body.dispatch("%pc")
-    yield body.function("@more_frames", "noinline")
+    yield body.function("@more_frames")
 
     body = handler((), runtime)
     body.request(SPILL_FULL)
     body.line("unreachable")
-    yield body.function("@spill_full", "noinline")
+    yield body.function("@spill_full")
 
     body = handler((), runtime)
     body.request(UNKNOWN, body.value(f"zext i8 {body.value('load i8, ptr %pc')} to i64"))
     body.line("unreachable")
-    yield body.function("@unknown", "noinline")
+    yield body.function("@unknown")
 
     body = handler((), runtime)
     # Before the request, which sees a Ctrl-C until then; the next one overwrites the table again.
     body.line("call fastcc void @fill_table()")
     body.request(POLL)
     body.dispatch("%pc")
-    yield body.function("@interrupted", "noinline")
+    yield body.function("@interrupted")
 
 
 def _adapters(handler: type[Handler], runtime: RuntimeFunctions) -> Iterable[str]:
@@ -500,16 +519,16 @@ def _adapters(handler: type[Handler], runtime: RuntimeFunctions) -> Iterable[str
         result = body.to_word(signature.result, body.call(name, arguments))
         body.line(f"store i64 {result}, ptr %registers")
         body.dispatch(body.word(_WORD))
-        yield body.function(f'@"{ADAPTER}{name}"')
+        yield body.function(f'@"{ADAPTER}{name}"', "hidden")
 
     body = handler((), runtime)
     count = body.value(f"load i8, ptr {body.word(_PLACES['a'])}")
     result = body.request(HOST_CALL, body.immediate(), body.value(f"zext i8 {count} to i64"))
     body.line(f"store i64 {result}, ptr %registers")
     # It may have taken arguments off.
-    body.spill = body.value(f"load ptr, ptr {field('spill_top')}")
+    body.load_spill()
     body.dispatch(body.word(_WORD))
-    yield body.function(f'@"{ADAPTER}"')
+    yield body.function(f'@"{ADAPTER}"', "hidden")
 
 
 #: Ctrl-C makes every instruction a call of `interrupted`.
@@ -529,7 +548,10 @@ def _table(handlers: Sequence[str]) -> str:
     """The table of handlers. It is filled from their distances, which need no relocations."""
     first = handlers[0]
     distances = ", ".join(
-        [f"i32 trunc (i64 sub (i64 ptrtoint (ptr {name} to i64), i64 ptrtoint (ptr {first} to i64)) to i32)" for name in handlers]
+        [
+            f"i32 trunc (i64 sub (i64 ptrtoint (ptr {name} to i64), i64 ptrtoint (ptr {first} to i64)) to i32)"
+            for name in handlers
+        ]
     )
     return f"""\
 @table = internal global [{CODES} x ptr] zeroinitializer, align {_LINE}
@@ -615,140 +637,4 @@ start:
   ret i64 %result
 }}
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
-"""
-
-
-def _fusion(runs: Sequence[Run]) -> str:
-    """`fuse(words, count)` gives words the codes of the superinstructions that begin there, `unfuse` takes them back.
-
-    Three tables: the instruction that a code stands for or begins with; for an instruction, which of the tests has the
-    first run that begins with it, if there is one; and the tests, in threes of bytes. Those of a run come after their
-    number, the length and the code of the run; runs with the same beginning stand in a row, the best ones first, and
-    behind them a run of no length.
-    """
-    firsts = list(range(CODES))
-    tests: list[tuple[int, int, int]] = [(0, 0, 0)]
-    places = [0] * CODES
-    by_first: dict[int, list[tuple[Run, int]]] = {}
-    for code, run in enumerate(runs, FIRST):
-        firsts[code] = run[0].code
-        by_first.setdefault(run[0].code, []).append((run, code))
-    for first, group in by_first.items():
-        places[first] = len(tests)
-        for run, code in sorted(group, key=lambda pair: preference(pair[0]), reverse=True):
-            needed = tests_of(run)
-            tests += [(len(needed), len(run), code), *needed]
-        tests.append((0, 0, 0))
-
-    def bytes_of(numbers: Iterable[int]) -> str:
-        return ", ".join([f"i8 {number}" for number in numbers])
-
-    return f"""\
-@firsts = internal constant [{CODES} x i8] [{bytes_of(firsts)}]
-@places = internal constant [{CODES} x i16] [{", ".join([f"i16 {place}" for place in places])}]
-@tests = internal constant [{3 * len(tests)} x i8] [{bytes_of([number for test in tests for number in test])}]
-define internal fastcc i64 @opcode(ptr %word) {{
-  %code = load i8, ptr %word
-  %index = zext i8 %code to i64
-  %place = getelementptr i8, ptr @firsts, i64 %index
-  %first = load i8, ptr %place
-  %opcode = zext i8 %first to i64
-  ret i64 %opcode
-}}
-define hidden void @unfuse(ptr %words, i64 %count) {{
-  %none = icmp eq i64 %count, 0
-  br i1 %none, label %done, label %each
-each:
-  %index = phi i64 [ 0, %0 ], [ %following, %each ]
-  %word = getelementptr i64, ptr %words, i64 %index
-  %opcode = call fastcc i64 @opcode(ptr %word)
-  %code = trunc i64 %opcode to i8
-  store i8 %code, ptr %word
-  %following = add i64 %index, 1
-  %more = icmp ult i64 %following, %count
-  br i1 %more, label %each, label %done
-done:
-  ret void
-}}
-define hidden void @fuse(ptr %words, i64 %count) {{
-  br label %each
-each:
-  %index = phi i64 [ 0, %0 ], [ %following, %next ]
-  %in = icmp ult i64 %index, %count
-  br i1 %in, label %look, label %done
-look:
-  %word = getelementptr i64, ptr %words, i64 %index
-  %left = sub i64 %count, %index
-  %opcode = call fastcc i64 @opcode(ptr %word)
-  %entry = getelementptr i16, ptr @places, i64 %opcode
-  %place = load i16, ptr %entry
-  %start = zext i16 %place to i64
-  br label %run
-run:
-  %head = phi i64 [ %start, %look ], [ %behind, %differs ]
-  %header = getelementptr [3 x i8], ptr @tests, i64 %head
-  %tests.byte = load i8, ptr %header
-  %tests = zext i8 %tests.byte to i64
-  %length.at = getelementptr i8, ptr %header, i64 1
-  %length.byte = load i8, ptr %length.at
-  %length = zext i8 %length.byte to i64
-  %code.at = getelementptr i8, ptr %header, i64 2
-  %code = load i8, ptr %code.at
-  %end = add i64 %head, %tests
-  %none = icmp eq i64 %length, 0
-  br i1 %none, label %next, label %room
-room:
-  %fits = icmp ule i64 %length, %left
-  br i1 %fits, label %test, label %differs
-test:
-  %before = phi i64 [ %head, %room ], [ %number, %is.opcode ], [ %number, %is.same ], [ %number, %is.other ], [ %number, %is.ahead ]
-  %over = icmp eq i64 %before, %end
-  br i1 %over, label %found, label %check
-check:
-  %number = add i64 %before, 1
-  %test.at = getelementptr [3 x i8], ptr @tests, i64 %number
-  %kind = load i8, ptr %test.at
-  %x.at = getelementptr i8, ptr %test.at, i64 1
-  %x.byte = load i8, ptr %x.at
-  %x = zext i8 %x.byte to i64
-  %y.at = getelementptr i8, ptr %test.at, i64 2
-  %y.byte = load i8, ptr %y.at
-  %y = zext i8 %y.byte to i64
-  %x.word = getelementptr i8, ptr %word, i64 %x
-  switch i8 %kind, label %is.ahead [ i8 {OPCODE}, label %is.opcode i8 {SAME}, label %is.same i8 {OTHER}, label %is.other ]
-is.opcode:
-  %x.opcode = call fastcc i64 @opcode(ptr %x.word)
-  %opcode.holds = icmp eq i64 %x.opcode, %y
-  br i1 %opcode.holds, label %test, label %differs
-is.same:
-  %y.same = getelementptr i8, ptr %word, i64 %y
-  %x.register = load i8, ptr %x.word
-  %y.register = load i8, ptr %y.same
-  %same.holds = icmp eq i8 %x.register, %y.register
-  br i1 %same.holds, label %test, label %differs
-is.other:
-  %y.other = getelementptr i8, ptr %word, i64 %y
-  %x.written = load i8, ptr %x.word
-  %y.written = load i8, ptr %y.other
-  %other.holds = icmp ne i8 %x.written, %y.written
-  br i1 %other.holds, label %test, label %differs
-is.ahead:
-  %target.at = getelementptr i8, ptr %x.word, i64 {_IMM_PLACE}
-  %target = load i32, ptr %target.at
-  %target.pc = sext i32 %target to i64
-  %ahead.pc = add i64 %index, %y
-  %ahead.holds = icmp eq i64 %target.pc, %ahead.pc
-  br i1 %ahead.holds, label %test, label %differs
-differs:
-  %behind = add i64 %end, 1
-  br label %run
-found:
-  store i8 %code, ptr %word
-  br label %next
-next:
-  %following = add i64 %index, 1
-  br label %each
-done:
-  ret void
-}}
 """

@@ -293,7 +293,7 @@ class InterpreterMachine(NativeMachine):
             elif kind == SPILL:
                 self._make_spill()
                 assert self._spill is not None
-                self._spill.push_all(self._pushed)
+                self._spill.push_all(self._pushed.view.tolist())
                 self._set_spill(self._spill)
             elif kind == SPILL_FULL:
                 # Of a group of words, the first ones are pushed.

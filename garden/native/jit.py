@@ -35,7 +35,7 @@ _FRAME: Final = FIELD["frame"]
 
 
 class JitMachine(NativeMachine):
-    """Runs a program in machine code, as often as one likes: a `garden.vm.machine.Machine` that takes a `NativeProgram`.
+    """Runs a program in machine code, as often as one likes: as `garden.vm.machine.Machine`, for a `NativeProgram`.
 
     `image` is that of the program's object, and becomes the machine's, which closes it. `allocator` gives that of the
     heap, when it is first needed. The stack has `stack_size` bytes, `STACK_BYTES` where that is None. With `backtrace`,

@@ -7,13 +7,13 @@ While the program runs, cursor and table of the heap are in the context; they ar
 run, so that the heap's figures, and those of its allocator, are right then. The heap is made when it is first needed.
 Until then machine code finds no room in it and no table, and so it asks.
 
-Ctrl-C. While machine code runs in the main thread, the handler for SIGINT is a function of the image, which leaves a mark
-in the context. The program sees the mark and asks, and only then the handler that was there before is called, that of
-Python. For Python code raises KeyboardInterrupt between any two instructions, and this must be one that can catch it.
+Ctrl-C. While machine code runs in the main thread, the handler for SIGINT is a function of the image, which leaves a
+mark in the context. The program sees the mark and asks, and only then the handler that was there before is called, that
+of Python. For Python code raises KeyboardInterrupt between any two instructions, and this must be one that can catch it.
 Host functions run with that handler in place.
 
-Costs: some 10 us a run beside the program itself, and 2 us a request. Every start of the `garden` command waits for this
-module, so it imports next to nothing.
+Costs: some 10 us a run beside the program itself, and 2 us a request. Every start of the `garden` command waits for
+this module, so it imports next to nothing.
 """
 
 from __future__ import annotations
@@ -141,6 +141,11 @@ class NativeMachine:
             runtime = self._runtime = Runtime(self.heap, self._hosts, self._output)
         return runtime
 
+    @property
+    def symbols(self) -> dict[str, tuple[int, int]]:
+        """Address and size in bytes of each function in the image, by its name there."""
+        return self._image.symbols
+
     def reset(self) -> None:
         """Forget everything of former runs: the heap, and output that has not been written."""
         self._output.discard()
@@ -186,13 +191,13 @@ class NativeMachine:
 
                 error = trap(ended, context[_TRAP_A], context[_TRAP_A + 1], context[_TRAP_A + 2])
             raise error
-        except Trap as error:
-            self._locate(error, context[_WHERE])
+        except Trap as raised:
+            self._locate(raised, context[_WHERE])
             raise
         except KeyboardInterrupt:
-            error = Trap("T0007", "interrupted")
-            self._locate(error, context[_WHERE])
-            raise error from None
+            interrupted = Trap("T0007", "interrupted")
+            self._locate(interrupted, context[_WHERE])
+            raise interrupted from None
         finally:
             # The error must not keep the frames that lead here alive.
             self._error = None

@@ -26,8 +26,6 @@ from garden.bytecode.ops import CALL, DEST, JMP, OPS, SOURCE, SYS, TAIL, TARGET
 #: The code of the first superinstruction, and how many codes there are.
 FIRST: Final = 128
 CODES: Final = 256
-#: Words of the longest run.
-LONGEST: Final = 8
 
 #: What many functions begin with: a condition under which they return.
 GUARDS: Final = tuple(
@@ -39,7 +37,41 @@ GUARDS: Final = tuple(
     ]
 )
 
-SUPERINSTRUCTIONS: Final[tuple[str, ...]] = (*GUARDS,)
+#: All of them; those behind the guards are in the order of what they save.
+SUPERINSTRUCTIONS: Final[tuple[str, ...]] = (
+    *GUARDS,
+    "imod_imm jmpne_imm+4(a=1) idiv_imm iadd_imm jmp imul_imm",
+    "jmpne_imm+2 ret mov imod mov(b=2) jmp",
+    "dmul load_const jmpdnlt+3(a=1,b=2) mov ret dadd(b=5)",
+    "imod jmpne_imm+3(a=1) load_imm ret iadd_imm jmp",
+    "dmul dadd(c=1) dmul dadd(c=1) dmul dadd(c=1)",
+    "load_slot push isub_imm(b=2) load_slot load_slot call",
+    "jmpne_imm+3 iadd_imm ret jmpne_imm isub_imm load_imm",
+    "push isub_imm call",
+    "isub_imm isub_imm push(a=2) call",
+    "iadd mov mov jmp",
+    "mov mov load_const sys",
+    "jmple+3 mov ret iadd_imm imod_imm sys",
+    "imul jmple+3(a=1) load_imm ret",
+    "iadd_imm jmp",
+    "mov pop jmp",
+    "pop iadd(b=1) ret",
+    "dsub dsub dmul dmul(b=3,c=3) dadd(b=2,c=1) dmul(b=4,c=4)",
+    "load_const ddiv(b=1) load_const dmul(b=1,c=2) load_const dmul(b=1,c=4)",
+    "dmul dsub(c=1) dmul dsub(c=1) dmul dsub(c=1)",
+    "jmpne_imm+2 ret jmpne_imm+2 ret",
+    "mov ret",
+    "mov pop2 drop jmp",
+    "jmple push3 isub_imm call",
+    "iadd mov mov mov jmp",
+    "pop push isub_imm(b=2) call",
+    "jmple+3 mov ret iadd_imm mov mov",
+    "mov dadd mov(b=1) sys",
+    "lookup ret",
+    "iadd_imm iadd_imm jmp",
+    "load_slot iadd_imm(b=1) pop2 drop jmp",
+    "jmpne+3 mov ret push3 load_imm call",
+)
 
 _WORD: Final = re.compile(r"([a-z0-9_]+?)(?:\+(\d))?(?:\(([abc=\d,]+)\))?")
 _BY_NAME: Final = {op.name: op.code for op in OPS}

@@ -35,9 +35,12 @@ _SIG_IGN: Final = 1
 _SA_RESTORER: Final = 0x04000000
 _READ_WRITE: Final = 3
 _PRIVATE_ANONYMOUS: Final = 0x22
+#: Takes memory as it is used, and no large pages, of which clearing the first one would take longer than to start.
 _NORESERVE_STACK: Final = 0x24000
+#: Of the numbers of errors, those below are the same on every system, so that they can be named when building.
+_KNOWN_ERRORS: Final = 35
 
-#: Numbers and texts that an executable carries with it.
+#: Numbers and texts that an executable carries with it, in the order that `system_text` has them.
 _NUMBERS_CARRIED: Final = (
     "stack_bytes",
     "reserve",
@@ -54,6 +57,7 @@ _CONSTANTS: Final = {
     "first_slots": FIRST_SLOTS,
     "output_bytes": context.OUTPUT_BYTES,
     "max_shown": MAX_SHOWN,
+    "known_errors": _KNOWN_ERRORS,
     "chunk_request": context.CHUNK,
     "table_request": context.TABLE,
     "write_request": context.WRITE,
@@ -106,9 +110,8 @@ def system_text(
         source,
         name,
         _lines([f"{code}: {text}" for _, _, code, text in MESSAGES]),
-        # Of all numbers that Linux has.
-        _lines([os.strerror(number) for number in range(134)]),
-        _lines(["garden: cannot write the output: "]),
+        _lines([f": {os.strerror(number)}" for number in range(_KNOWN_ERRORS)]),
+        _lines(["garden: cannot write the output: error "]),
         _lines(["garden: no memory for the stack"]),
     )
     carried = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 
 TYPE_CHECKING = False
@@ -14,8 +15,10 @@ BUFFER_BYTES: Final = 1 << 13
 
 
 def write_stdout(data: bytes) -> None:
-    """Write UTF-8 to the standard output that Python has at the moment."""
+    """Write UTF-8 to the standard output that Python has at the moment. OSError where that is impossible."""
     stdout = sys.stdout
+    if stdout is None:
+        raise OSError(errno.EBADF, "standard output is closed")
     binary = getattr(stdout, "buffer", None)
     if binary is None:
         stdout.write(data.decode())

@@ -9,10 +9,10 @@ import pytest
 from generate import Generator, empty_program
 
 from allocators import Allocator, PageAlloc
-from garden.bytecode.order import BlockOrder
 from garden.ir import ir as op
 from garden.ir.ir import Ir
 from garden.ir.operands import edge_at, edge_count
+from garden.ir.order import BlockOrder
 
 
 def targets(ir: Ir[Any], block: int) -> list[int]:
@@ -84,6 +84,7 @@ def analyse(ir: Ir[Any]) -> BlockOrder[Any]:
     order: BlockOrder[Any] = BlockOrder(ir, PageAlloc())
     order.prepare()
     order.analyse(1)
+    order.rank()
     return order
 
 
@@ -116,6 +117,7 @@ def test_any_control_flow_is_ordered_soundly(bytecode: Any, seed: int) -> None:
     try:
         order.prepare()
         order.analyse(1)
+        order.rank()
         first = ir.function_first[1]
         leads_to = reached(ir, first)
         blocks = list(order.blocks)

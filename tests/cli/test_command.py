@@ -248,6 +248,24 @@ def test_an_engine_that_cannot_run_says_why(capfd: Captured) -> None:
     assert capfd.readouterr() == ("6765\n", "")
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("redirection", "status", "said"),
+    [
+        (">/dev/full", 1, "garden: cannot write the output: No space left on device\n"),
+        (">&-", 1, "garden: cannot write the output: standard output is closed\n"),
+        ("| true", 0, ""),
+    ],
+)
+def test_output_that_cannot_be_written_is_said(
+    redirection: str, status: int, said: str, engine: str, write: Write
+) -> None:
+    path = write('import "io"\nfn f(n:Int) { match { n == 0 {} { io.println(n) f(n - 1) } } }\nf(100000)\n')
+    command = f"{sys.executable} -m garden run --engine {engine} {path} {redirection}"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (status, said)
+
+
 def test_the_command_is_a_process_too() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "garden", "run", FIB], capture_output=True, text=True, check=False, timeout=60

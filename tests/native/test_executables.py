@@ -332,10 +332,13 @@ def seconds_of(process: subprocess.Popen[bytes]) -> float:
 def test_output_that_cannot_be_written_ends_the_run(builder: Builder) -> None:
     path = builder.build(TALKING)
     closed = run_to(path, lambda: os.close(1))
-    assert closed == (1, b"garden: cannot write the output: Bad file descriptor\n")
+    assert closed == (1, b"garden: cannot write the output: error 9: Bad file descriptor\n")
     with open("/dev/full", "wb") as full:
         found = subprocess.run([path], stdout=full, stderr=subprocess.PIPE, timeout=60)
-    assert (found.returncode, found.stderr) == (1, b"garden: cannot write the output: No space left on device\n")
+    assert (found.returncode, found.stderr) == (
+        1,
+        b"garden: cannot write the output: error 28: No space left on device\n",
+    )
 
 
 def run_to(path: Path, before: Callable[[], object]) -> tuple[int, bytes]:
@@ -354,7 +357,7 @@ def test_a_reader_that_goes_away_ends_the_run(builder: Builder, ignored: bool) -
     )
     os.close(writing)
     if ignored:
-        assert (found.returncode, found.stderr) == (1, b"garden: cannot write the output: Broken pipe\n")
+        assert (found.returncode, found.stderr) == (1, b"garden: cannot write the output: error 32: Broken pipe\n")
     else:
         assert (found.returncode, found.stderr) == (-signal.SIGPIPE, b"")
 

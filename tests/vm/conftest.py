@@ -1,4 +1,4 @@
-"""What the tests of the machine share: an allocator that counts and fails, and an assembler."""
+"""What the tests of the machine share: the engines, an allocator that counts and fails, and an assembler."""
 
 from __future__ import annotations
 
@@ -8,14 +8,20 @@ from typing import Any
 
 import pytest
 
-from allocators import Allocator, AllocError, BaseAllocator, Block, Layout, PageAlloc
+from allocators import Allocator, AllocError, Arena, BaseAllocator, Block, Layout, PageAlloc
 from allocators.collections import Interner
 from garden.bytecode.code import Code
+from garden.native.cache import Cache
+from garden.native.image import Image
+from garden.native.interpreter_machine import InterpreterMachine, interpreter_object
+from garden.native.jit import externals
+from garden.native.target import host_target
 from garden.source import Source
 from garden.syntax.ast import Ast
 from garden.syntax.tokens import Tokens
 from garden.types.host import HostFunction
 from garden.types.program import CheckedProgram
+from garden.vm.machine import Machine
 
 
 class Ledger(BaseAllocator):
@@ -38,6 +44,26 @@ class Ledger(BaseAllocator):
     def deallocate(self, block: Block, layout: Layout) -> None:
         self.pages.deallocate(block, layout)
         self.live -= 1
+
+
+def interpreter(code: Code[Allocator], allocator: Allocator, **options: Any) -> InterpreterMachine:
+    """The engine that does in machine code what the reference engine does."""
+    target = host_target()
+    assert target is not None
+    with Arena(PageAlloc()) as scratch:
+        image = Image(interpreter_object(target, scratch, Cache()), PageAlloc(), externals())
+    return InterpreterMachine(code, image, allocator, **options)
+
+
+ENGINES: dict[str, Callable[..., Any]] = {"reference": Machine}
+if host_target():
+    ENGINES["interpreter"] = interpreter
+
+
+@pytest.fixture(params=ENGINES)
+def machine_of(request: pytest.FixtureRequest) -> Callable[..., Any]:
+    """Makes a machine of code and an allocator, with the options of `Machine`, for each engine that runs bytecode."""
+    return ENGINES[request.param]
 
 
 @pytest.fixture

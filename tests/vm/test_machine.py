@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import _thread
+import signal
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -55,43 +55,43 @@ def calling(*functions: HostFunction) -> dict[str, Any]:
     return {"words": [*words, encode(ops.HALT)], "hosts": functions, "functions": (("entry", 0, len(words) + 1, 0),)}
 
 
-def test_run_starts_at_the_entry_and_returns_r0(assemble: Any, ledger: Any) -> None:
-    with Machine(assemble(FIB, **FIB_PARTS), ledger) as machine:
+def test_run_starts_at_the_entry_and_returns_r0(assemble: Any, ledger: Any, machine_of: Any) -> None:
+    with machine_of(assemble(FIB, **FIB_PARTS), ledger) as machine:
         assert machine.run() == 144
         assert machine.run() == 144
 
 
-def test_call_runs_one_function(assemble: Any, ledger: Any) -> None:
-    with Machine(assemble(FIB, **FIB_PARTS), ledger) as machine:
+def test_call_runs_one_function(assemble: Any, ledger: Any, machine_of: Any) -> None:
+    with machine_of(assemble(FIB, **FIB_PARTS), ledger) as machine:
         assert [machine.call(1, [n]) for n in range(10)] == [0, 1, 1, 2, 3, 5, 8, 13, 21, 34]
         with pytest.raises(TypeError, match="takes 1 arguments, not 2"):
             machine.call(1, [1, 2])
 
 
-def test_call_passes_words_beyond_the_registers_on_the_spill_stack(assemble: Any, ledger: Any) -> None:
+def test_call_passes_words_beyond_the_registers_on_the_spill_stack(assemble: Any, ledger: Any, machine_of: Any) -> None:
     words = [encode(ops.POP3, 40, 41, 42), encode(ops.MOV, 0, 31), encode(ops.RET)]
-    with Machine(assemble(words, functions=(("f", 0, 3, 35),)), ledger) as machine:
+    with machine_of(assemble(words, functions=(("f", 0, 3, 35),)), ledger) as machine:
         assert machine.call(1, list(range(100, 135))) == 131
         assert list(machine.registers[40:43]) == [132, 133, 134]
         assert list(machine.registers[1:31]) == list(range(101, 131))
 
 
-def test_a_run_starts_with_registers_and_stacks_of_its_own(assemble: Any, ledger: Any) -> None:
+def test_a_run_starts_with_registers_and_stacks_of_its_own(assemble: Any, ledger: Any, machine_of: Any) -> None:
     words = [encode(ops.IADD_IMM, 0, 7, imm=1), encode(ops.LOAD_IMM, 7, imm=5), encode(ops.PUSH, 7), encode(ops.HALT)]
     stack = StackAlloc(bytearray(64))
-    with Machine(assemble(words), ledger, spill=stack) as machine:
+    with machine_of(assemble(words), ledger, spill=stack) as machine:
         for run in range(3):
             assert (run, machine.run(), stack.depth) == (run, 1, 1)
 
 
-def test_a_trap_knows_its_place_in_the_source(assemble: Any, ledger: Any) -> None:
+def test_a_trap_knows_its_place_in_the_source(assemble: Any, ledger: Any, machine_of: Any) -> None:
     words = [encode(ops.NOP), encode(ops.IDIV, 0, 1, 2), encode(ops.HALT)]
-    with Machine(assemble(words, positions=[3, 14, 15]), ledger) as machine, pytest.raises(Trap) as caught:
+    with machine_of(assemble(words, positions=[3, 14, 15]), ledger) as machine, pytest.raises(Trap) as caught:
         machine.run()
     assert (caught.value.code, caught.value.offset, caught.value.backtrace) == ("T0001", 14, ())
 
 
-def test_a_backtrace_names_the_active_functions_entry_first(assemble: Any, ledger: Any) -> None:
+def test_a_backtrace_names_the_active_functions_entry_first(assemble: Any, ledger: Any, machine_of: Any) -> None:
     words = [
         encode(ops.IDIV, 0, 1, 1),  # inner
         encode(ops.RET),
@@ -104,26 +104,26 @@ def test_a_backtrace_names_the_active_functions_entry_first(assemble: Any, ledge
     # Whatever the order of the rows.
     functions = (("outer", 2, 3, 0), ("entry", 3, 5, 0), ("inner", 0, 2, 0))
     code = assemble(words, functions=functions, entry=5)
-    with Machine(code, ledger, backtrace=True) as machine, pytest.raises(Trap) as caught:
+    with machine_of(code, ledger, backtrace=True) as machine, pytest.raises(Trap) as caught:
         machine.run()
     assert caught.value.backtrace == ("entry", "outer", "inner")
     assert caught.value.offset == 0
 
 
-def test_a_tail_call_leaves_no_trace(assemble: Any, ledger: Any) -> None:
+def test_a_tail_call_leaves_no_trace(assemble: Any, ledger: Any, machine_of: Any) -> None:
     words = [encode(ops.IDIV, 0, 1, 1), encode(ops.RET), encode(ops.TAIL, imm=0), encode(ops.CALL, imm=2)]
     words += [encode(ops.CALL, imm=3), encode(ops.HALT)]
     functions = (("inner", 0, 2, 0), ("outer", 2, 3, 0), ("entry", 3, 4, 0))
     code = assemble(words, functions=functions, entry=4)
-    with Machine(code, ledger, backtrace=True) as machine, pytest.raises(Trap) as caught:
+    with machine_of(code, ledger, backtrace=True) as machine, pytest.raises(Trap) as caught:
         machine.run()
     assert caught.value.backtrace == ("entry", "inner")
 
 
 @pytest.mark.parametrize("limit", [1, 2, 5, 5000])
-def test_too_many_calls_are_a_stack_overflow(assemble: Any, ledger: Any, limit: int) -> None:
+def test_too_many_calls_are_a_stack_overflow(assemble: Any, ledger: Any, machine_of: Any, limit: int) -> None:
     code = assemble(ENDLESS, **ENDLESS_PARTS)
-    with Machine(code, ledger, frame_limit=limit, backtrace=True) as machine:
+    with machine_of(code, ledger, frame_limit=limit, backtrace=True) as machine:
         for _ in range(2):
             with pytest.raises(Trap, match="T0002: stack overflow") as caught:
                 machine.run()
@@ -131,7 +131,7 @@ def test_too_many_calls_are_a_stack_overflow(assemble: Any, ledger: Any, limit: 
             assert caught.value.offset == (20 if limit == 1 else 0)
 
 
-def test_a_deep_recursion_within_the_limit_comes_back(assemble: Any, ledger: Any) -> None:
+def test_a_deep_recursion_within_the_limit_comes_back(assemble: Any, ledger: Any, machine_of: Any) -> None:
     words = [
         encode_imm16(ops.JMPNE_IMM, 0, 0, 2),
         encode(ops.RET),
@@ -140,38 +140,42 @@ def test_a_deep_recursion_within_the_limit_comes_back(assemble: Any, ledger: Any
         encode(ops.IADD_IMM, 0, 0, imm=2),
         encode(ops.RET),
     ]
-    with Machine(assemble(words, functions=(("f", 0, 6, 1),)), ledger) as machine:
+    with machine_of(assemble(words, functions=(("f", 0, 6, 1),)), ledger) as machine:
         assert machine.call(1, [10_000]) == 20_000
 
 
 @pytest.mark.parametrize(("op", "room"), [(ops.PUSH, 5), (ops.PUSH2, 6), (ops.PUSH3, 7)])
-def test_a_full_spill_stack_is_a_stack_overflow(assemble: Any, ledger: Any, op: int, room: int) -> None:
+def test_a_full_spill_stack_is_a_stack_overflow(
+    assemble: Any, ledger: Any, machine_of: Any, op: int, room: int
+) -> None:
     words = [encode(op, 0, 1, 2), encode(ops.JMP, imm=0)]
     stack = StackAlloc(memoryview(bytearray(8 * room + 16))[: 8 * room])
-    with Machine(assemble(words, positions=[4, 5]), ledger, spill=stack) as machine:
+    with machine_of(assemble(words, positions=[4, 5]), ledger, spill=stack) as machine:
         for _ in range(2):
             with pytest.raises(Trap, match="T0002: stack overflow") as caught:
                 machine.run()
             assert caught.value.offset == 4
 
 
-def test_the_default_spill_stack_holds_256_kib(assemble: Any, ledger: Any) -> None:
+def test_the_default_spill_stack_holds_256_kib(assemble: Any, ledger: Any, machine_of: Any) -> None:
     words = [encode(ops.PUSH, 0), encode(ops.IADD_IMM, 0, 0, imm=1), encode(ops.JMP, imm=0)]
-    with Machine(assemble(words), ledger) as machine:
+    with machine_of(assemble(words), ledger) as machine:
         with pytest.raises(Trap, match="T0002"):
             machine.run()
         assert machine.registers[0] == 32768
 
 
-def test_arguments_that_do_not_fit_the_spill_stack_are_a_stack_overflow(assemble: Any, ledger: Any) -> None:
+def test_arguments_that_do_not_fit_the_spill_stack_are_a_stack_overflow(
+    assemble: Any, ledger: Any, machine_of: Any
+) -> None:
     code = assemble([encode(ops.HALT)], functions=(("f", 0, 1, 40),))
-    with Machine(code, ledger, spill=StackAlloc(bytearray(32))) as machine, pytest.raises(Trap, match="T0002"):
+    with machine_of(code, ledger, spill=StackAlloc(bytearray(32))) as machine, pytest.raises(Trap, match="T0002"):
         machine.call(1, [0] * 40)
 
 
-def test_a_heap_beyond_its_limit_is_out_of_memory(assemble: Any, ledger: Any) -> None:
+def test_a_heap_beyond_its_limit_is_out_of_memory(assemble: Any, ledger: Any, machine_of: Any) -> None:
     words = [encode(ops.ALLOC, 0, imm=1000), encode(ops.IADD_IMM, 1, 1, imm=1), encode(ops.JMP, imm=0)]
-    with Machine(assemble(words, positions=[7, 8, 9]), ledger, heap_limit=100_000) as machine:
+    with machine_of(assemble(words, positions=[7, 8, 9]), ledger, heap_limit=100_000) as machine:
         for _ in range(2):
             with pytest.raises(Trap, match="T0003") as caught:
                 machine.run()
@@ -196,10 +200,10 @@ def test_constant_strings_cannot_be_written(assemble: Any, ledger: Any) -> None:
         assert machine.registers[0] & 0xFFFFFFFF == 4
 
 
-def test_control_c_is_a_trap_and_the_machine_runs_again(assemble: Any, ledger: Any) -> None:
+def test_control_c_is_a_trap_and_the_machine_runs_again(assemble: Any, ledger: Any, machine_of: Any) -> None:
     words = [encode(ops.JMPT, 0, imm=0), encode(ops.RET)]
-    with Machine(assemble(words, functions=(("f", 0, 2, 1),), positions=[42, 0]), ledger) as machine:
-        timer = threading.Timer(0.05, _thread.interrupt_main)
+    with machine_of(assemble(words, functions=(("f", 0, 2, 1),), positions=[42, 0]), ledger) as machine:
+        timer = threading.Timer(0.05, signal.raise_signal, [signal.SIGINT])
         timer.start()
         with pytest.raises(Trap, match="T0007: interrupted") as caught:
             machine.call(1, [1])
@@ -208,42 +212,44 @@ def test_control_c_is_a_trap_and_the_machine_runs_again(assemble: Any, ledger: A
         assert machine.call(1, [0]) == 0
 
 
-def test_an_exception_of_a_host_function_ends_the_run_as_it_is(assemble: Any, ledger: Any) -> None:
+def test_an_exception_of_a_host_function_ends_the_run_as_it_is(assemble: Any, ledger: Any, machine_of: Any) -> None:
     fail = True
 
     def sometimes() -> None:
         if fail:
             raise KeyError("mine")
 
-    with Machine(assemble(**calling(host(sometimes))), ledger) as machine:
+    with machine_of(assemble(**calling(host(sometimes))), ledger) as machine:
         with pytest.raises(KeyError, match="mine"):
             machine.run()
         fail = False
         assert machine.run() == 0
 
 
-def test_running_out_of_memory_inside_a_host_function_is_its_own_exception(assemble: Any, ledger: Any) -> None:
+def test_running_out_of_memory_inside_a_host_function_is_its_own_exception(
+    assemble: Any, ledger: Any, machine_of: Any
+) -> None:
     def hungry() -> None:
         raise AllocError("mine", Layout(8))
 
-    with Machine(assemble(**calling(host(hungry))), ledger) as machine, pytest.raises(AllocError, match="mine"):
+    with machine_of(assemble(**calling(host(hungry))), ledger) as machine, pytest.raises(AllocError, match="mine"):
         machine.run()
 
 
-def test_a_trap_of_a_host_function_gets_a_place_and_a_backtrace(assemble: Any, ledger: Any) -> None:
+def test_a_trap_of_a_host_function_gets_a_place_and_a_backtrace(assemble: Any, ledger: Any, machine_of: Any) -> None:
     def trap() -> None:
         raise Trap("T0006", "not that")
 
     code = assemble(**calling(host(trap)), positions=[5, 6])
-    with Machine(code, ledger, backtrace=True) as machine, pytest.raises(Trap, match="T0006: not that") as caught:
+    with machine_of(code, ledger, backtrace=True) as machine, pytest.raises(Trap, match="T0006: not that") as caught:
         machine.run()
     assert (caught.value.offset, caught.value.backtrace) == (5, ("entry",))
 
 
-def test_a_host_function_cannot_run_the_machine_that_it_runs_on(assemble: Any, ledger: Any) -> None:
+def test_a_host_function_cannot_run_the_machine_that_it_runs_on(assemble: Any, ledger: Any, machine_of: Any) -> None:
     machines: list[Machine[Any]] = []
     code = assemble(**calling(host(lambda: machines[0].run())))
-    with Machine(code, ledger) as machine:
+    with machine_of(code, ledger) as machine:
         machines.append(machine)
         with pytest.raises(GardenError, match="running already"):
             machine.run()
@@ -260,10 +266,10 @@ def test_a_host_function_cannot_run_the_machine_that_it_runs_on(assemble: Any, l
     ],
 )
 def test_a_host_function_must_return_what_it_declares(
-    assemble: Any, ledger: Any, type: Any, value: object, message: str
+    assemble: Any, ledger: Any, machine_of: Any, type: Any, value: object, message: str
 ) -> None:
     code = assemble(**calling(host(lambda: value, result=type)))
-    with Machine(code, ledger) as machine, pytest.raises(TypeError, match=f"test.host has returned .*{message}"):
+    with machine_of(code, ledger) as machine, pytest.raises(TypeError, match=f"test.host has returned .*{message}"):
         machine.run()
 
 
@@ -282,24 +288,24 @@ def say(text: str) -> HostFunction:
     return host(lambda machine: machine.write(text), machine=True)
 
 
-def test_output_is_written_at_the_end_of_the_run(assemble: Any, ledger: Any) -> None:
+def test_output_is_written_at_the_end_of_the_run(assemble: Any, ledger: Any, machine_of: Any) -> None:
     sink = Sink()
-    with Machine(assemble(**calling(say("a"), say("ä"), say("b"))), ledger, write=sink) as machine:
+    with machine_of(assemble(**calling(say("a"), say("ä"), say("b"))), ledger, write=sink) as machine:
         machine.run()
         assert sink.pieces == ["aäb".encode()]
 
 
-def test_output_is_written_when_there_is_much_of_it(assemble: Any, ledger: Any) -> None:
+def test_output_is_written_when_there_is_much_of_it(assemble: Any, ledger: Any, machine_of: Any) -> None:
     sink = Sink()
-    with Machine(assemble(**calling(say("x" * 5000), say("y" * 5000), say("z"))), ledger, write=sink) as machine:
+    with machine_of(assemble(**calling(say("x" * 5000), say("y" * 5000), say("z"))), ledger, write=sink) as machine:
         machine.run()
     assert [len(piece) for piece in sink.pieces] == [10000, 1]
 
 
-def test_output_comes_before_what_a_host_function_writes_itself(assemble: Any, ledger: Any) -> None:
+def test_output_comes_before_what_a_host_function_writes_itself(assemble: Any, ledger: Any, machine_of: Any) -> None:
     sink = Sink()
     functions = (say("1"), host(lambda: 2, result=Int, pure=True), say("3"), host(lambda: sink(b"4")), say("5"))
-    with Machine(assemble(**calling(*functions)), ledger, write=sink) as machine:
+    with machine_of(assemble(**calling(*functions)), ledger, write=sink) as machine:
         machine.run()
     assert sink.pieces == [b"13", b"4", b"5"]
 
@@ -313,15 +319,17 @@ def stop() -> None:
 
 
 @pytest.mark.parametrize(("failing", "error"), [(boom, KeyError), (stop, Trap)])
-def test_output_before_a_failure_is_written(assemble: Any, ledger: Any, failing: Any, error: Any) -> None:
+def test_output_before_a_failure_is_written(
+    assemble: Any, ledger: Any, machine_of: Any, failing: Any, error: Any
+) -> None:
     sink = Sink()
-    with Machine(assemble(**calling(say("so far"), host(failing, pure=True))), ledger, write=sink) as machine:
+    with machine_of(assemble(**calling(say("so far"), host(failing, pure=True))), ledger, write=sink) as machine:
         with pytest.raises(error):
             machine.run()
         assert sink.pieces == [b"so far"]
 
 
-def test_output_that_cannot_be_written_is_lost_once(assemble: Any, ledger: Any) -> None:
+def test_output_that_cannot_be_written_is_lost_once(assemble: Any, ledger: Any, machine_of: Any) -> None:
     written: list[bytes] = []
 
     def write(data: bytes) -> None:
@@ -329,7 +337,7 @@ def test_output_that_cannot_be_written_is_lost_once(assemble: Any, ledger: Any) 
         if len(written) == 1:
             raise BrokenPipeError
 
-    with Machine(assemble(**calling(say("a"), host(int, result=Int))), ledger, write=write) as machine:
+    with machine_of(assemble(**calling(say("a"), host(int, result=Int))), ledger, write=write) as machine:
         with pytest.raises(BrokenPipeError):
             machine.run()
         machine.run()
@@ -337,10 +345,10 @@ def test_output_that_cannot_be_written_is_lost_once(assemble: Any, ledger: Any) 
 
 
 def test_output_goes_to_standard_output_behind_what_python_has_printed(
-    assemble: Any, ledger: Any, capfdbinary: pytest.CaptureFixture[bytes]
+    assemble: Any, ledger: Any, machine_of: Any, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     print("first", flush=False)
-    with Machine(assemble(**calling(say("zweiter\n"), say("ö"))), ledger) as machine:
+    with machine_of(assemble(**calling(say("zweiter\n"), say("ö"))), ledger) as machine:
         machine.run()
     assert capfdbinary.readouterr().out.replace(b"\r", b"") == "first\nzweiter\nö".encode()
 
@@ -389,15 +397,15 @@ def busy_code(assemble: Any) -> Any:
     )
 
 
-def test_strings_and_records_survive_until_the_next_run(assemble: Any, ledger: Any) -> None:
-    with Machine(busy_code(assemble), ledger) as machine:
+def test_strings_and_records_survive_until_the_next_run(assemble: Any, ledger: Any, machine_of: Any) -> None:
+    with machine_of(busy_code(assemble), ledger) as machine:
         word = machine.run()
         value = from_word(machine.heap, PAIR, word)
         assert value == {"left": 100_000 + sum(range(9_000)) + 5, "right": "made " * 60_000}
 
 
-def test_words_made_after_a_reset_can_be_passed_to_a_call(assemble: Any, ledger: Any) -> None:
-    with Machine(busy_code(assemble), ledger) as machine:
+def test_words_made_after_a_reset_can_be_passed_to_a_call(assemble: Any, ledger: Any, machine_of: Any) -> None:
+    with machine_of(busy_code(assemble), ledger) as machine:
         machine.run()
         machine.reset()
         used = machine.heap.used
@@ -406,8 +414,8 @@ def test_words_made_after_a_reset_can_be_passed_to_a_call(assemble: Any, ledger:
         assert (used, machine.heap.str_text(word)) == (0, "an argument")
 
 
-def test_runs_take_no_more_memory_than_the_first(assemble: Any, ledger: Any) -> None:
-    with Machine(busy_code(assemble), ledger) as machine:
+def test_runs_take_no_more_memory_than_the_first(assemble: Any, ledger: Any, machine_of: Any) -> None:
+    with machine_of(busy_code(assemble), ledger) as machine:
         machine.run()
         taken = machine.heap.taken
         for _ in range(3):
@@ -415,14 +423,14 @@ def test_runs_take_no_more_memory_than_the_first(assemble: Any, ledger: Any) -> 
             assert machine.heap.taken <= taken
 
 
-def test_no_failure_of_an_allocation_leaves_a_block_behind(assemble: Any, ledger: Any) -> None:
+def test_no_failure_of_an_allocation_leaves_a_block_behind(assemble: Any, ledger: Any, machine_of: Any) -> None:
     code = busy_code(assemble)
     outcomes: list[str] = []
     while not outcomes or outcomes[-1] != "done":
         ledger.requests = 0
         ledger.fail_at = len(outcomes) + 1
         try:
-            with Machine(code, ledger) as machine:
+            with machine_of(code, ledger) as machine:
                 try:
                     machine.run()
                     outcomes.append("done")
@@ -437,9 +445,11 @@ def test_no_failure_of_an_allocation_leaves_a_block_behind(assemble: Any, ledger
     assert set(outcomes) == {"construction", "T0002", "T0003", "done"}
 
 
-def test_closing_twice_is_harmless_and_leaves_the_spill_stack_of_the_caller(assemble: Any, ledger: Any) -> None:
+def test_closing_twice_is_harmless_and_leaves_the_spill_stack_of_the_caller(
+    assemble: Any, ledger: Any, machine_of: Any
+) -> None:
     stack = StackAlloc(bytearray(64))
-    machine = Machine(assemble([encode(ops.HALT)]), ledger, spill=stack)
+    machine = machine_of(assemble([encode(ops.HALT)]), ledger, spill=stack)
     machine.close()
     machine.close()
     stack.push(1)

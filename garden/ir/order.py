@@ -1,16 +1,16 @@
-"""BlockOrder: the order in which the blocks of a function are emitted.
+"""BlockOrder: which block dominates which, and the order in which the blocks of a function are emitted.
 
-Blocks are emitted in preorder of the dominator tree, siblings in topological order: a block comes after all that lead
-to it, and all that it dominates follows it at once. So the state in which a block starts is that at the end of its
-immediate dominator, what has happened in between can be undone as a stack, and the arms of a match stand where the
-source has them. Blocks that cannot be reached are left out.
+That is preorder of the dominator tree, siblings in topological order: a block comes after all that lead to it, and all
+that it dominates follows it at once. So the state in which a block starts is that at the end of its immediate
+dominator, what has happened in between can be undone as a stack, and the arms of a match stand where the source has
+them. Blocks that cannot be reached are left out.
 
 `ranks` is a second topological order, in which the last of several ways is taken first. Where control flow is nested,
 as that of a match is, block x leads to block y if and only if x comes before y in both orders; whatever the control
 flow, x leads to y only if it does. That makes liveness a comparison of two numbers.
 
-Immediate dominators after Cooper, Harvey and Kennedy, *A Simple, Fast Dominance Algorithm*, in one round, since garden
-has no loops: what repeats is a call. Control flow with a cycle is refused.
+Immediate dominators after Cooper, Harvey and Kennedy, *A Simple, Fast Dominance Algorithm*. One round will do, since
+garden has no loops: what repeats is a call. Control flow with a cycle takes more rounds, and has no ranks.
 
 Layout: arrays by block of the whole program, each block written once. Costs: linear in blocks and edges; one visit of
 each edge, three where control flow joins.
@@ -32,8 +32,9 @@ S = TypeVar("S", bound=Allocator, covariant=True)
 class BlockOrder(Generic[S]):
     """Orders one function after the other.
 
-    `blocks` has the blocks of the function analysed last. Arrays by block: `ranks`, from 1; `dominators`, the
-    immediate dominator, 0 for a first block; `predecessors`, the number of edges that lead to it.
+    `blocks` has the blocks of the function analysed last. Arrays by block: `ranks`, from 1, once `rank` was called;
+    `dominators`, the immediate dominator, 0 for a first block; `predecessors`, the number of edges that lead to it from
+    blocks that can be reached.
     """
 
     __slots__ = (
@@ -41,6 +42,7 @@ class BlockOrder(Generic[S]):
         "_count",
         "_edges",
         "_ir",
+        "_is_tree",
         "_links",
         "_numbers",
         "_pending",
@@ -61,13 +63,14 @@ class BlockOrder(Generic[S]):
         self.predecessors: Vec[S] = Vec(scratch, "I")
         self._edges: Vec[S] = Vec(scratch, "I")  # where in `_targets` the targets of a block are
         self._count: Vec[S] = Vec(scratch, "I")  # what a step has left to do, or chains of edges
-        self._numbers: Vec[S] = Vec(scratch, "I")  # place in reverse postorder
+        self._numbers: Vec[S] = Vec(scratch, "I")  # place in reverse postorder, from 1
         self._child: Vec[S] = Vec(scratch, "I")
         self._sibling: Vec[S] = Vec(scratch, "I")
         self._targets: Vec[S] = Vec(scratch, "I")  # lists of blocks, length first
         self._postorder: Vec[S] = Vec(scratch, "I")
         self._pending: Vec[S] = Vec(scratch, "I")
         self._links: Vec[S] = Vec(scratch, "I")  # pairs: where an edge comes from, the next edge of the chain
+        self._is_tree = True  # whether each block has one predecessor
 
     def prepare(self) -> None:
         """Take the memory for the blocks of the program."""
@@ -84,20 +87,23 @@ class BlockOrder(Generic[S]):
             column.fill(0, self._ir.block_count)
 
     def analyse(self, function: int) -> None:
-        """Order the blocks of a function. Raises ValueError where its control flow has a cycle."""
+        """Order the blocks of a function."""
         first: int = self._ir.function_first[function]
         self.blocks.clear()
+        self._is_tree = True
         op: int = self._ir.op[self._ir.block_last[first]]
         if op in (RET, TAIL):
             self.ranks.data[first] = 1
             self.blocks.append(first)
             return
         if self._search(first):
-            self._rank(first)
-            self._dominate()
+            self._is_tree = False
+            if self._dominate():
+                while self._dominate_again():
+                    pass
             self._layout(first)
         else:
-            # A tree: reverse postorder is preorder.
+            # Reverse postorder is preorder.
             postorder = self._postorder.data
             for index in range(len(self._postorder) - 1, -1, -1):
                 self.blocks.append(postorder[index])
@@ -172,47 +178,74 @@ class BlockOrder(Generic[S]):
         self._count.data[block] = count
         self._pending.append(block)
 
-    def _dominate(self) -> None:
-        """Find the immediate dominators."""
+    def _dominate(self) -> bool:
+        """Find the immediate dominators, as far as control flow goes forwards; whether it goes backwards anywhere."""
         postorder = self._postorder.data
         last = len(self._postorder) - 1
         edges = self._edges.data
         targets = self._targets.data
-        heads = self._count.data  # all 0 after ranking
+        heads = self._count.data  # all 0 after the search
         numbers = self._numbers.data
         predecessors = self.predecessors.data
         dominators = self.dominators.data
         links = self._links
+        backwards = False
         links.clear()
         links.append(0)
         links.append(0)
         for index in range(last, -1, -1):
             block: int = postorder[index]
-            numbers[block] = last - index
-            edge: int = heads[block]
-            if edge:
-                # The deepest predecessor comes first, so that chains and joins of long matches take linear time.
-                data = links.data
-                meeting: int = data[edge]
-                edge = data[edge + 1]
-                while edge:
-                    other: int = data[edge]
-                    while meeting != other:
-                        if numbers[meeting] > numbers[other]:
-                            meeting = dominators[meeting]
-                        else:
-                            other = dominators[other]
-                    edge = data[edge + 1]
-                dominators[block] = meeting
+            numbers[block] = last - index + 1
+            if heads[block]:
+                dominators[block] = self._meeting(heads[block])
             start: int = edges[block]
             for cell in range(start + 1, start + 1 + targets[start]):
                 target: int = targets[cell]
-                if predecessors[target] == 1:
+                if numbers[target]:
+                    backwards = True
+                if predecessors[target] == 1 and numbers[target] == 0:
                     dominators[target] = block
                 else:
                     links.append(block)
                     links.append(heads[target])
                     heads[target] = len(links) - 2
+        return backwards
+
+    def _meeting(self, edge: int) -> int:
+        """The block where the ways to the sources of a chain of edges part.
+
+        The deepest source comes first, so that chains and joins of long matches take linear time.
+        """
+        numbers = self._numbers.data
+        dominators = self.dominators.data
+        links = self._links.data
+        meeting: int = links[edge]
+        edge = links[edge + 1]
+        while edge:
+            other: int = links[edge]
+            while meeting != other:
+                if numbers[meeting] > numbers[other]:
+                    meeting = dominators[meeting]
+                else:
+                    other = dominators[other]
+            edge = links[edge + 1]
+        return meeting
+
+    def _dominate_again(self) -> bool:
+        """Another round, now that all edges are known; whether it has changed anything."""
+        postorder = self._postorder.data
+        heads = self._count.data
+        dominators = self.dominators.data
+        changed = False
+        # The first block, which comes last here, has no dominator.
+        for index in range(len(self._postorder) - 2, -1, -1):
+            block: int = postorder[index]
+            if heads[block]:
+                meeting = self._meeting(heads[block])
+                if dominators[block] != meeting:
+                    dominators[block] = meeting
+                    changed = True
+        return changed
 
     def _layout(self, first: int) -> None:
         """Put the preorder of the dominator tree into `blocks`."""
@@ -234,8 +267,14 @@ class BlockOrder(Generic[S]):
                 block = dominators[block]
             block = below
 
-    def _rank(self, first: int) -> None:
-        """Number the blocks, each after all that lead to it, the last of several targets first."""
+    def rank(self) -> None:
+        """Rank the blocks of the function analysed last, each after all that lead to it, the last of several first.
+
+        Raises ValueError where control flow has a cycle.
+        """
+        if self._is_tree:
+            # The search has discovered the blocks in this order.
+            return
         edges = self._edges.data
         targets = self._targets.data
         ranks = self.ranks.data
@@ -244,7 +283,7 @@ class BlockOrder(Generic[S]):
         for block in self._postorder.view:
             left[block] = predecessors[block]
         pending = self._pending
-        pending.append(first)
+        pending.append(self.blocks.data[0])
         rank = 0
         while len(pending):
             block = pending.pop()

@@ -1,0 +1,81 @@
+"""What goes wrong, on standard error, and with which exit code. Loads what it shows it with only then."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from allocators.errors import AllocError
+from garden.errors import CompileError, EngineError, Trap
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Final
+
+    from garden.source import Source
+
+#: What a shell has for a program that SIGPIPE has ended.
+_READER_HAS_GONE: Final = 128 + 13
+
+
+class UsageError(Exception):
+    """The command line asks for something that makes no sense."""
+
+
+def guarded(action: Callable[[], int], source: Source, stage: Callable[[], str]) -> int:
+    """The exit code of an action on a program. `stage` is asked for the name of the stage that found no memory."""
+    try:
+        return action()
+    except UsageError as error:
+        return fail(str(error), 2)
+    except CompileError as error:
+        for diagnostic in error.diagnostics:
+            say(diagnostic.render(source, color=_color()))
+    except Trap as trap:
+        _say_trap(trap, source)
+    except EngineError as error:
+        return fail(str(error), 1)
+    except AllocError as error:
+        return fail(f"out of memory in stage {stage()}: {error}", 1)
+    return 1
+
+
+def _say_trap(trap: Trap, source: Source) -> None:
+    if trap.offset < 0:
+        fail(f"{trap.code}: {trap.message}", 1)
+        return
+    from garden.diagnostics import Diagnostic
+
+    say(Diagnostic(trap.code, trap.message, trap.offset, 0).render(source, color=_color()))
+    if trap.backtrace:
+        say("at:")
+        for depth, name in enumerate(trap.backtrace):
+            say(f"  {depth}: {name}")
+
+
+def fail(message: str, status: int) -> int:
+    """Say what is wrong, and return the exit code."""
+    say(f"garden: {message}")
+    return status
+
+
+def output_failed(error: OSError) -> int:
+    """Say that the output cannot be written, unless its reader has gone away, and return the exit code."""
+    if sys.stdout is not None:
+        # Else Python would try again, and complain, when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(error, BrokenPipeError):
+        return _READER_HAS_GONE
+    return fail(f"cannot write the output: {error.strerror}", 1)
+
+
+def say(line: str) -> None:
+    """Write a line to standard error, after all output so far."""
+    if sys.stdout is not None:
+        sys.stdout.flush()
+    print(line, file=sys.stderr)
+
+
+def _color() -> bool:
+    return sys.stderr.isatty() and not os.environ.get("NO_COLOR")

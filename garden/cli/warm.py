@@ -1,0 +1,126 @@
+"""The warm start: a program that was compiled before is run without the compiler, nor anything else that takes long.
+
+It is for the command lines that are the rule, and for the engines `jit` and `auto`. Whatever else is asked for, and
+whatever is wrong with it or with the file, is left to `garden.cli.commands`, and so is a program that is not in the
+cache. Nobody can tell by the output which of the two has run a program.
+
+Costs: what is imported here is what a start takes. Hence no module on the way imports `typing`, `collections` or `re`,
+which take longer than all else together. Where one needs a heap, it is loaded then.
+"""
+
+from __future__ import annotations
+
+from garden.cli.report import guarded
+from garden.errors import ImageError
+from garden.native.cache import Cache
+from garden.native.programs import load_program, program_key, standard_hosts
+from garden.native.target import host_target
+from garden.source import Source
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from allocators import Arena, PageAlloc
+
+_ENGINES = ("auto", "jit")
+
+
+class _Options:
+    """The options of `garden run`, as far as they are understood here."""
+
+    file = ""
+    level = 1
+    backtrace = False
+    heap_limit: int | None = None
+    stack_size: int | None = None
+
+
+def run(words: Sequence[str]) -> int | None:
+    """Run a program as `garden run` with these words does. The exit code, or None where that is not for here."""
+    options = _options(words)
+    target = host_target()
+    if options is None or target is None:
+        return None
+    try:
+        with open(options.file, "rb") as file:
+            source = Source(options.file, file.read())
+    except (OSError, ValueError):
+        return None
+    key = program_key(source.text, target, level=options.level, backtrace=options.backtrace)
+    program = load_program(Cache(), key)
+    hosts = None if program is None else standard_hosts(program)
+    if program is None or hosts is None:
+        return None
+    from allocators.page import PageAlloc
+    from garden.native.image import Image
+    from garden.native.jit import JitMachine, externals
+
+    arenas: list[Arena[PageAlloc]] = []
+
+    def arena() -> Arena[PageAlloc]:
+        from allocators.arena import Arena
+
+        arenas.append(Arena(PageAlloc()))
+        return arenas[-1]
+
+    with PageAlloc() as pages:
+        try:
+            image = Image(program.object, pages, externals())
+        except (ImageError, MemoryError):
+            return None
+        machine = JitMachine(
+            program,
+            image,
+            arena,
+            hosts,
+            heap_limit=options.heap_limit,
+            stack_size=options.stack_size,
+            backtrace=options.backtrace,
+        )
+
+        def action() -> int:
+            with machine:
+                machine.run()
+            return 0
+
+        try:
+            return guarded(action, source, lambda: "run")
+        finally:
+            for made in arenas:
+                made.close()
+
+
+def _options(words: Sequence[str]) -> _Options | None:
+    options = _Options()
+    rest = iter(words)
+    for word in rest:
+        if word in ("-O0", "-O1"):
+            options.level = int(word[2:])
+        elif word in ("-B", "--backtrace"):
+            options.backtrace = True
+        elif word == "--engine":
+            if next(rest, "") not in _ENGINES:
+                return None
+        elif word == "--heap-limit" or word == "--stack-size":
+            size = _size(next(rest, ""))
+            if size is None:
+                return None
+            if word == "--heap-limit":
+                options.heap_limit = size
+            else:
+                options.stack_size = size
+        elif word.startswith("-") or options.file:
+            return None
+        else:
+            options.file = word
+    return options if options.file else None
+
+
+def _size(text: str) -> int | None:
+    from allocators.sizes import parse_size
+
+    try:
+        return parse_size(text)
+    except ValueError:
+        return None
