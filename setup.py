@@ -41,6 +41,8 @@ UNCOMPILED_PACKAGES = {
 }
 # What every warm start of the `garden` command loads, and so is small: a group of compiled modules takes longer to load.
 WARM = {
+    "allocators/mapping.py",
+    "allocators/sizes.py",
     "garden/cli",
     "garden/native/cache.py",
     "garden/native/context.py",
@@ -50,8 +52,8 @@ WARM = {
     "garden/native/machine.py",
     "garden/native/programs.py",
     "garden/native/target.py",
+    "garden/output.py",
     "garden/source.py",
-    "garden/vm/output.py",
 }
 # What is not worth the time that compiling takes: debugging aids, dumps and what reads them.
 COLD = {
@@ -68,7 +70,6 @@ COLD = {
     "allocators/replay.py",
     "allocators/report",
     "allocators/reset.py",
-    "allocators/sizes.py",
     "allocators/spec.py",
     "allocators/trace_format.py",
     "allocators/tracemalloc_export.py",
@@ -76,11 +77,13 @@ COLD = {
     "allocators/waste.py",
     "garden/bytecode/assembler.py",
     "garden/bytecode/disassemble.py",
+    "garden/bytecode/superinstructions.py",
     "garden/bytecode/verifier.py",
     "garden/diagnostics.py",
     "garden/ir/parser.py",
     "garden/ir/printer.py",
     "garden/ir/verifier.py",
+    "garden/native/fusion.py",
     "garden/pipeline.py",
     "garden/syntax/printer.py",
     "garden/syntax/unparser.py",

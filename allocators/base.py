@@ -6,17 +6,14 @@ any class with the six methods is an allocator.
 
 from __future__ import annotations
 
+from types import TracebackType
+from typing import Final, Self
+
 from allocators._mypyc import mypyc_attr
 from allocators.block import Block, copy, released, zero
 from allocators.errors import MisuseError
 from allocators.layout import Layout
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import TracebackType
-    from typing import Final, Self
-
-    from allocators.protocol import Allocator, Pages
+from allocators.protocol import Allocator, Pages
 
 
 @mypyc_attr(native_class=True, allow_interpreted_subclasses=True)
@@ -161,8 +158,6 @@ def owned_by(allocator: object, block: Block) -> bool:
 
 def as_pages(allocator: object) -> Pages:
     """An allocator as one that hands out whole pages; `MisuseError` where it is not."""
-    from allocators.protocol import Pages
-
     if not isinstance(allocator, Pages):
         raise MisuseError(f"{allocator!r} does not hand out whole pages")
     return allocator

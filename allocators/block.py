@@ -10,15 +10,13 @@ Costs: one object a block. `Block.view` makes a memoryview, about 100 ns from in
 from __future__ import annotations
 
 import ctypes
+from typing import TYPE_CHECKING, Final
 
 from allocators._mypyc import i64, mypyc_attr
 from allocators.errors import MisuseError
 from allocators.layout import Layout
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Final
-
     from _typeshed import WriteableBuffer
 
 #: Address of blocks that own no memory: not null, and aligned enough for every machine type.

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from allocators._mypyc import i64, mypyc_attr
 from allocators.errors import LayoutError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 #: Largest size, rounded up to its alignment, that a layout can have: what a signed 64-bit offset can reach.
 MAX_SIZE: Final = (1 << 63) - 1

@@ -12,36 +12,22 @@ Not for: small or short-lived blocks. Put an `Arena` or a `BumpAlloc` on top.
 
 from __future__ import annotations
 
-import ctypes
 import mmap
 import sys
+from typing import TYPE_CHECKING, Final
 
 from allocators._mypyc import i64, mypyc_attr
 from allocators.base import BaseAllocator, check_grow, check_shrink, part_end
 from allocators.block import Block, Region, address_of, dangling, released, zero
 from allocators.errors import AllocError, MisuseError
 from allocators.layout import Layout
+from allocators.mapping import PAGE_SIZE, PROTECTIONS, map_pages, protect_pages
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Final
-
     from allocators.protocol import Access
     from allocators.waste import Waste
 
-PAGE_SIZE: Final[int] = mmap.PAGESIZE
-
-# Python's default for anonymous mappings is MAP_SHARED, which grows without growing the file behind it: touching a new
-# page then kills the process.
-_FLAGS: Final[int] = 0 if sys.platform == "win32" else mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
 _CAN_REMAP: Final = sys.platform == "linux"
-
-
-def map_pages(size: int) -> mmap.mmap:
-    """A fresh zeroed private mapping of `size` bytes. Raises OSError or OverflowError where the OS refuses."""
-    if sys.platform == "win32":
-        return mmap.mmap(-1, size)
-    return mmap.mmap(-1, size, flags=_FLAGS)
 
 
 @mypyc_attr(native_class=True)
@@ -205,8 +191,8 @@ class PageAlloc(BaseAllocator):
         """
         if sys.platform == "win32":
             raise NotImplementedError("protection of pages is not supported on Windows")
-        if access not in _PROTECTIONS:
-            raise MisuseError(f"unknown access {access!r}, want one of {', '.join(_PROTECTIONS)}")
+        if access not in PROTECTIONS:
+            raise MisuseError(f"unknown access {access!r}, want one of {', '.join(PROTECTIONS)}")
         region = self._region_of(block)
         end = part_end(region.size, PAGE_SIZE, offset, size)
         mapping = _mapping_of(region)
@@ -215,7 +201,7 @@ class PageAlloc(BaseAllocator):
         try:
             if access != "rw" and _has_views(mapping):
                 raise MisuseError(f"a view of {region!r} is still alive; release it before taking away writing")
-            _mprotect(region.address + offset, end - offset, _PROTECTIONS[access])
+            protect_pages(region.address + offset, end - offset, PROTECTIONS[access])
             self._note_access(region, access, offset // PAGE_SIZE, end // PAGE_SIZE)
         finally:
             memory = memoryview(mapping)[start : start + region.size]
@@ -278,21 +264,3 @@ def _has_views(mapping: mmap.mmap) -> bool:
         # It looks for views first; then the system may refuse, say where protections differ.
         pass
     return False
-
-
-_PROTECTIONS: Final[dict[str, int]] = (
-    {}
-    if sys.platform == "win32"
-    else {
-        "r": mmap.PROT_READ,
-        "rw": mmap.PROT_READ | mmap.PROT_WRITE,
-        "rx": mmap.PROT_READ | mmap.PROT_EXEC,
-    }
-)
-
-
-def _mprotect(address: int, size: int, protection: int) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.mprotect(ctypes.c_void_p(address), ctypes.c_size_t(size), protection) != 0:
-        error = ctypes.get_errno()
-        raise OSError(error, f"mprotect of {size} bytes at {address:#x} failed with errno {error}")

@@ -9,6 +9,8 @@ BENCHMARKS = {
     "allocators": "nanoseconds and bytes per block, beside what Python offers otherwise",
     "arena": "cached cursor and start against the same arena through its chunk",
     "languages": "garden's engines beside Lua, JavaScript, Python and C, on nine workloads",
+    "startup": "how long an empty program takes to start, beside Python and other languages",
+    "spill": "the interpreter's spill stack as a vector, on the stack of the process, and elsewhere",
     "compile": "lines per second of each stage, and bytes per node, beside CPython and pycparser",
 }
 

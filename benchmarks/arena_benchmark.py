@@ -1,7 +1,8 @@
 """What caching cursor and start in the arena is worth, against the same arena that reaches them through its footer.
 
 Measured in the interpreter, and compiled by mypyc where that is installed, with the loop outside the arena's module
-(calls from interpreted Python) and inside it (calls from compiled code).
+(calls from interpreted Python) and inside it (calls from compiled code); and in machine code, where both loops are
+shown.
 """
 
 from __future__ import annotations
@@ -18,9 +19,13 @@ from typing import Any
 from allocators import COMPILED, Region
 from benchmarks import arenas
 from benchmarks.measure import Case, environment, interleaved, print_table, write_json
+from benchmarks.native_arenas import BLOCKS as NATIVE_BLOCKS
+from benchmarks.native_arenas import KINDS, KNOWLEDGE, NativeArenas
 
 BLOCKS = 10_000
 SIZE = 64
+#: How often the chunk of the arenas in machine code is filled.
+FILLS = 10_000
 
 
 def run(*, rounds: int, scale: float, output: Path | None) -> None:
@@ -50,19 +55,40 @@ def run(*, rounds: int, scale: float, output: Path | None) -> None:
                     Case(f"{flavour}, loop in the module|{kind}", "fill(arena, layout, n)", names, arena.reset)
                 )
         times = {name: value / blocks for name, value in interleaved(cases, rounds=rounds, repeats=1).items()}
+    native = NativeArenas()
+    fills = max(10, int(FILLS * scale))
+    cases = [
+        Case(
+            f"machine code, arena {known}|{kind}",
+            "fill(kind, known, fills)",
+            {"fill": native.fill, "kind": kind, "known": known, "fills": fills},
+        )
+        for known in KNOWLEDGE
+        for kind in KINDS
+    ]
+    for name, value in interleaved(cases, rounds=rounds, repeats=1).items():
+        times[name] = value / (fills * NATIVE_BLOCKS)
     rows = []
     for name in times:
         title, _, kind = name.partition("|")
         if kind == "cached":
             cached, footer = times[name], times[f"{title}|footer"]
-            rows.append([title, f"{cached:.1f}", f"{footer:.1f}", f"{footer / cached:.2f}"])
+            digits = 1 if cached >= 3 else 2
+            rows.append([title, f"{cached:.{digits}f}", f"{footer:.{digits}f}", f"{footer / cached:.2f}"])
     print(f"ns per allocation of {SIZE} bytes")
     print_table(["", "cached", "through the footer", "ratio"], rows)
     if "compiled" not in flavours:
         print("\nonly the pure flavour: install without GARDEN_PURE, with a C compiler and mypy[mypyc], for the other")
+    loops = {f"{kind}, arena {known}": native.loop(kind, known) for known in KNOWLEDGE for kind in KINDS}
+    native.close()
+    for name, loop in loops.items():
+        print(f"\n{name}:\n{loop}")
     if output is not None:
         figures = {name.replace("|", ", "): round(value, 2) for name, value in times.items()}
-        write_json(output / "arena.json", {"environment": environment(), "rounds": rounds, "nanoseconds": figures})
+        write_json(
+            output / "arena.json",
+            {"environment": environment(), "rounds": rounds, "nanoseconds": figures, "loops": loops},
+        )
 
 
 def _compile(folder: Path) -> ModuleType | None:

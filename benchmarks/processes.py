@@ -23,13 +23,17 @@ class Command:
 
     def seconds(self) -> float:
         """Run the program, without input and output, from its start until its end. Raises `ChildProcessError`."""
+        return self.times()[0]
+
+    def times(self) -> tuple[float, float]:
+        """The same; seconds that have passed, and seconds of processor time, the system's included."""
         silent = [(os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_RDWR, 0) for stream in (0, 1)]
         start = perf_counter()
         process = os.posix_spawnp(self.words[0], self.words, self.environment, file_actions=silent)
-        _, status, _ = os.wait4(process, 0)
+        _, status, usage = os.wait4(process, 0)
         elapsed = perf_counter() - start
         self._check(status)
-        return elapsed
+        return elapsed, usage.ru_utime + usage.ru_stime
 
     def peak_bytes(self) -> int:
         """Run the program; the most memory it had resident. Raises `ChildProcessError`.

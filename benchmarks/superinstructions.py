@@ -22,12 +22,7 @@ import numpy
 from allocators import Arena, PageAlloc
 from benchmarks.languages_benchmark import SOURCES, WORKLOADS
 from garden.bytecode.ops import CALL, DEST, HALT, JMP, OPS, SOURCE, SWITCH, SYS, TAIL
-from garden.native.image import Image
-from garden.native.interpreter import Handler, interpreter_text
-from garden.native.interpreter_machine import InterpreterMachine
-from garden.native.jit import externals
-from garden.native.module import RuntimeFunctions
-from garden.native.superinstructions import (
+from garden.bytecode.superinstructions import (
     AHEAD,
     GUARDS,
     OPCODE,
@@ -43,6 +38,11 @@ from garden.native.superinstructions import (
     tests_of,
     written,
 )
+from garden.native.image import Image
+from garden.native.interpreter import Handler, Variant, interpreter_text
+from garden.native.interpreter_machine import InterpreterMachine
+from garden.native.jit import externals
+from garden.native.module import RuntimeFunctions
 from garden.native.target import compile_text, host_target
 from garden.pipeline import Compilation, StageAllocators
 from garden.source import Source
@@ -55,28 +55,28 @@ WAIT_FOR_VALUE = 0.25
 LONGEST_SKIP = 4
 
 
-class CountingHandler(Handler):
-    """A handler that counts: at the address in the global `counters`, two words for each word of code."""
+class CountingVariant(Variant):
+    """Handlers that count: at the address in the global `counters`, two words for each word of code."""
 
-    GLOBALS = "@counters = hidden global ptr null\n"
+    def __init__(self) -> None:
+        super().__init__("@counters = hidden global ptr null\n")
 
-    def __init__(self, run: Run, runtime: RuntimeFunctions) -> None:
-        super().__init__(run, runtime)
-        if run and run[0].code != HALT:
-            self._tally(0)
+    def begin(self, handler: Handler) -> None:
+        # The word that the last frame returns to is not among the code.
+        if handler.run[0].code != HALT:
+            self._count(handler, 0)
 
-    def _tally(self, which: int) -> None:
-        here = self.value("ptrtoint ptr %pc to i64")
-        first = self.value("ptrtoint ptr %code to i64")
-        offset = self.value(f"mul i64 {self.value(f'sub i64 {here}, {first}')}, 2")
-        counters = self.value("load ptr, ptr @counters")
-        counter = self.beyond(self.beyond(counters, "i8", offset), "i64", which)
-        more = self.value(f"add i64 {self.value(f'load i64, ptr {counter}')}, 1")
-        self.line(f"store i64 {more}, ptr {counter}")
+    def jump(self, handler: Handler) -> None:
+        self._count(handler, 1)
 
-    def target(self) -> str:
-        self._tally(1)
-        return super().target()
+    def _count(self, handler: Handler, which: int) -> None:
+        here = handler.value("ptrtoint ptr %pc to i64")
+        first = handler.value("ptrtoint ptr %code to i64")
+        offset = handler.value(f"mul i64 {handler.value(f'sub i64 {here}, {first}')}, 2")
+        counters = handler.value("load ptr, ptr @counters")
+        counter = handler.beyond(handler.beyond(counters, "i8", offset), "i64", which)
+        more = handler.value(f"add i64 {handler.value(f'load i64, ptr {counter}')}, 1")
+        handler.line(f"store i64 {more}, ptr {counter}")
 
 
 class Profile(NamedTuple):
@@ -274,7 +274,7 @@ def main() -> None:
     if target is None:
         raise SystemExit("there is no native code for this system")
     with Arena(PageAlloc()) as scratch:
-        text = interpreter_text(target, RuntimeFunctions(target, scratch), (), CountingHandler)
+        text = interpreter_text(target, RuntimeFunctions(target, scratch), (), CountingVariant())
     object = compile_text(text, target)
     profiles = [profile(workload, object) for workload in WORKLOADS]
     choose(profiles, most=options.most, longest=options.longest, least=options.least)

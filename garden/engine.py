@@ -26,6 +26,7 @@ from garden.bindings import Package
 from garden.diagnostics import Diagnostic
 from garden.errors import GardenError, Trap
 from garden.machines import MachineOptions, make_machine
+from garden.output import write_stdout
 from garden.pipeline import Compilation, StageAllocators
 from garden.source import Source
 from garden.std import STANDARD
@@ -34,7 +35,6 @@ from garden.types import host
 from garden.types.spelling import closest
 from garden.types.types import Type
 from garden.vm.heap import DEFAULT_LIMIT
-from garden.vm.output import write_stdout
 from garden.vm.values import from_word, to_word
 
 if TYPE_CHECKING:

@@ -20,11 +20,11 @@ from allocators import Allocator, MisuseError, Pages, StackAlloc
 from garden.errors import EngineError, ImageError
 from garden.native.cache import Cache
 from garden.native.target import host_target
+from garden.output import write_stdout
 from garden.pipeline import SCRATCH, Compilation
 from garden.std import STANDARD
 from garden.vm.heap import DEFAULT_LIMIT
 from garden.vm.machine import FRAME_LIMIT, SPILL_BYTES, Machine
-from garden.vm.output import write_stdout
 
 if TYPE_CHECKING:
     from garden.native.interpreter_machine import InterpreterMachine

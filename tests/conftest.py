@@ -1,10 +1,13 @@
 """Collects the test programs: each `.garden` file is run on each engine at each level, and has its snapshots compared.
 
-`--bless` writes snapshots, and other committed files that tests compare, instead of comparing them.
+`--bless` writes snapshots, and other committed files that tests compare, instead of comparing them. Machine code is
+kept in a directory of the session's own, which all of its processes share.
 """
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,6 +19,14 @@ from engines import ENGINES
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--bless", action="store_true", help="write the committed files that tests compare with")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # The workers of xdist inherit it.
+    if not hasattr(config, "workerinput"):
+        directory = tempfile.TemporaryDirectory(prefix="garden-cache-")
+        config.add_cleanup(directory.cleanup)
+        os.environ["GARDEN_CACHE_DIR"] = directory.name
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:

@@ -52,8 +52,8 @@ from garden.bytecode.ops import (
     c_of,
     imm16_of,
     imm_of,
-    op_of,
 )
+from garden.bytecode.superinstructions import opcode_of
 from garden.semantics import double_of
 
 #: Where notes start.
@@ -88,7 +88,7 @@ class _Disassembler:
             self._note_targets(word)
 
     def _note_targets(self, word: int) -> None:
-        entry = OPS[op_of(word)]
+        entry = OPS[opcode_of(word)]
         imm = imm_of(word)
         if entry.imm == TARGET and entry.code not in (CALL, TAIL):
             self.targets.add(imm)
@@ -182,7 +182,7 @@ class _Disassembler:
         return text.decode("utf-8", "replace").strip()
 
     def _instruction(self, word: int) -> str:
-        entry = OPS[op_of(word)]
+        entry = OPS[opcode_of(word)]
         operands = []
         for kind, field in ((entry.a, a_of(word)), (entry.b, b_of(word)), (entry.c, c_of(word))):
             if kind in (DEST, SOURCE):

@@ -52,43 +52,42 @@ def run(words: Sequence[str]) -> int | None:
     hosts = None if program is None else standard_hosts(program)
     if program is None or hosts is None:
         return None
-    from allocators.page import PageAlloc
     from garden.native.image import Image
     from garden.native.jit import JitMachine, externals
 
     arenas: list[Arena[PageAlloc]] = []
 
     def arena() -> Arena[PageAlloc]:
-        from allocators.arena import Arena
+        # What the stage `run` has where nobody says otherwise.
+        from allocators import Arena, PageAlloc
 
         arenas.append(Arena(PageAlloc()))
         return arenas[-1]
 
-    with PageAlloc() as pages:
-        try:
-            image = Image(program.object, pages, externals())
-        except (ImageError, MemoryError):
-            return None
-        machine = JitMachine(
-            program,
-            image,
-            arena,
-            hosts,
-            heap_limit=options.heap_limit,
-            stack_size=options.stack_size,
-            backtrace=options.backtrace,
-        )
+    try:
+        image = Image(program.object, None, externals())
+    except ImageError:
+        return None
+    machine = JitMachine(
+        program,
+        image,
+        arena,
+        hosts,
+        heap_limit=options.heap_limit,
+        stack_size=options.stack_size,
+        backtrace=options.backtrace,
+    )
 
-        def action() -> int:
-            with machine:
-                machine.run()
-            return 0
+    def action() -> int:
+        machine.run()
+        return 0
 
-        try:
-            return guarded(action, source, lambda: "run")
-        finally:
-            for made in arenas:
-                made.close()
+    try:
+        return guarded(action, source, lambda: "run")
+    finally:
+        machine.close()
+        for made in arenas:
+            made.close()
 
 
 def _options(words: Sequence[str]) -> _Options | None:

@@ -87,9 +87,9 @@ def translate_program(
             argument_words=translator.argument_words,
             interrupt=_INTERRUPT.format(field("stack_limit")),
         )
-        parameters = [
-            len(translator.signatures[row].parameters) if row in roots else -1 for row in range(ir.function_count)
-        ]
+        parameters = [-1] * ir.function_count
+        for row in roots:
+            parameters[row] = len(translator.signatures[row].parameters)
         return text, (parameters, len(translator.strings), translator.argument_words)
     finally:
         translator.close()

@@ -27,7 +27,10 @@ FIELDS: Final[tuple[tuple[str, str], ...]] = (
     ("output_end", "output: the end of the buffer"),
     ("host_stack", "stack pointer at the entry, which a trap restores"),
     ("request_stack", "the same where the program has a stack of its own, which calls into the host leave, else 0"),
-    ("stack_limit", "calls that may recurse trap below this stack pointer; interpreter: the lowest address of the stack"),
+    (
+        "stack_limit",
+        "calls that may recurse trap below this stack pointer; interpreter: the lowest address of the stack",
+    ),
     ("request", "address of the host's function that serves requests"),
     ("trap", "0, or what ended the run: number of a message, or FAILED"),
     ("trap_a", "first value in the message"),
@@ -53,6 +56,9 @@ FIELDS: Final[tuple[tuple[str, str], ...]] = (
 
 #: Index of each field by name.
 FIELD: Final[dict[str, int]] = {name: index for index, (name, _) in enumerate(FIELDS)}
+
+#: `cursor`, `end` and `slots` while there is no heap: zero bytes need no memory, but an address that is not 0.
+NOWHERE: Final = 16
 
 #: `trap` where an exception of the host ended the run.
 FAILED: Final = -1

@@ -9,7 +9,7 @@ for the superinstructions to match, in threes of bytes (see `superinstructions.t
 stand behind their number, its length and its code; superinstructions with the same first opcode stand in a row, the
 best ones first, and behind them one of no length. `places`: for each opcode, where its row is.
 
-Costs: a comparison or two for each superinstruction that begins with the opcode of a word, some 20 ns a word.
+Costs: a comparison or two for each superinstruction that begins with the opcode of a word, some 10 ns a word.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from garden.native.superinstructions import CODES, FIRST, OPCODE, OTHER, SAME, Run, Test, preference, tests_of
+from garden.bytecode.superinstructions import CODES, FIRST, OPCODE, OTHER, SAME, Run, Test, preference, tests_of
 
 #: Where in a word the target of a jump stands, in bytes.
 _TARGET: Final = 4

@@ -4,7 +4,7 @@ LLVM emits one relocatable ELF64 object a module. `parse` checks it and finds wh
 bytes that it is at some address, without mapping or running anything, and `Image` does the same into pages. So a warm
 start needs neither a linker nor LLVM, and objects of other machines can be linked too, just not loaded.
 
-Layout of an image, one block of a `Pages` allocator:
+Layout of an image, one block of a `Pages` allocator, or pages of the system:
 
     text | stubs | slots | constants || data | zeroes
 
@@ -27,7 +27,7 @@ from __future__ import annotations
 import ctypes
 import struct
 
-from allocators.layout import Layout
+from allocators.mapping import PAGE_SIZE, PROTECTIONS, address_of_pages, map_pages, protect_pages
 from garden.errors import ImageError
 from garden.native.target import AARCH64, X86_64, host_target
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Final, Self
 
-    from allocators import Block, Pages
+    from allocators import Pages
 
 #: The longest image, in bytes: what a call reaches on AArch64, so that no call within an image needs a stub.
 MAX_IMAGE_BYTES: Final = 1 << 27
@@ -575,41 +575,81 @@ def _relocate(
             _ADDRESS.pack_into(image, at, value & 0xFFFFFFFFFFFFFFFF)
 
 
+class _Memory:
+    """A block of whole pages."""
+
+    def __init__(self, pages: Pages, size: int) -> None:
+        from allocators.layout import Layout
+
+        self._pages: Final = pages
+        self._layout: Final = Layout(size, pages.page_size)
+        self._block: Final = pages.allocate_zeroed(self._layout)
+        self.address: Final = self._block.address
+
+    def view(self) -> memoryview:
+        return self._block.view
+
+    def seal(self, size: int) -> None:
+        """Make the first bytes, whole pages, executable instead of writable."""
+        self._pages.protect(self._block, "rx", 0, size)
+
+    def give_back(self) -> None:
+        self._pages.deallocate(self._block, self._layout)
+
+
+class _SystemMemory:
+    """The same of pages that no allocator knows of."""
+
+    def __init__(self, size: int) -> None:
+        try:
+            self._mapping: Final = map_pages(size)
+        except OSError as error:
+            raise ImageError(f"the system has no {size} bytes for the image: {error}") from error
+        self.address: Final = address_of_pages(self._mapping)
+
+    def view(self) -> memoryview:
+        return memoryview(self._mapping)
+
+    def seal(self, size: int) -> None:
+        protect_pages(self.address, size, PROTECTIONS["rx"])
+
+    def give_back(self) -> None:
+        self._mapping.close()
+
+
 class Image:
     """An object in memory, ready to be called.
 
-    Takes one block of `pages`, which `close` gives back; nothing may run in it any more then. `externals` has the
-    address of each symbol that the object does not define. Raises `ImageError`, also where the system does not let
-    pages be executed, and `AllocError`; then nothing is left allocated.
+    Takes one block of `pages`, or pages of the system where that is None, which `close` gives back; nothing may run in
+    it any more then. `externals` has the address of each symbol that the object does not define. Raises `ImageError`,
+    also where the system does not let pages be executed, and `AllocError` of `pages`; then nothing is left allocated.
     """
 
-    def __init__(self, data: bytes | memoryview, pages: Pages, externals: Mapping[str, int]) -> None:
+    def __init__(self, data: bytes | memoryview, pages: Pages | None, externals: Mapping[str, int]) -> None:
         object_file = parse(data)
         host = host_target()
         if object_file.target != host:
             raise ImageError(f"an object for {object_file.target} cannot be loaded on {host or 'this machine'}")
-        placement = place(object_file, pages.page_size)
+        page_size = PAGE_SIZE if pages is None else pages.page_size
+        placement = place(object_file, page_size)
         if placement.code_end == 0:
             raise ImageError("there is no code in the object")
-        layout = Layout(placement.size, pages.page_size)
-        block = pages.allocate_zeroed(layout)
+        memory = _SystemMemory(placement.size) if pages is None else _Memory(pages, placement.size)
         try:
-            base = block.address
+            base = memory.address
             # Released at once: pages under a live view cannot be sealed.
-            with block.view as view:
+            with memory.view() as view:
                 _fill(object_file, placement, base, externals, view)
             try:
-                pages.protect(block, "rx", 0, placement.data)
+                memory.seal(placement.data)
             except (OSError, NotImplementedError) as error:
                 raise ImageError(f"code cannot be made executable: {error}") from error
             if host == AARCH64:
                 _flush_instruction_cache(base, base + placement.code_end)
         except BaseException:
-            pages.deallocate(block, layout)
+            memory.give_back()
             raise
-        self._pages: Final = pages
-        self._layout: Final = layout
-        self._block: Block | None = block
+        self._memory: _Memory | _SystemMemory | None = memory
         #: Bytes of machine code, stubs included.
         self.code_size: Final = placement.code_end
         #: Bytes of the block.
@@ -635,15 +675,15 @@ class Image:
         """The address of a function or variable. Raises `ImageError` where the image has none of that name."""
         address = self._addresses.get(symbol)
         if address is None:
-            raise ImageError(f"there is no {symbol!r} in the image" if self._block else "the image is closed")
+            raise ImageError(f"there is no {symbol!r} in the image" if self._memory else "the image is closed")
         return address
 
     def close(self) -> None:
         """Give the pages back. Closing twice is harmless."""
-        block = self._block
-        if block is not None:
-            self._pages.deallocate(block, self._layout)
-            self._block = None
+        memory = self._memory
+        if memory is not None:
+            memory.give_back()
+            self._memory = None
             self._addresses = {}
             self._functions = {}
 

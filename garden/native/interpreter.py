@@ -12,7 +12,7 @@ on which comparison, is what `garden.bytecode.selection` says.
 Jumps. Where a jump leads stands in its word, and the next word cannot be read before this one has been: with five
 cycles for each load, a chain of jumps takes longer than all that stands between them. So a jump, or call, compares its
 target with `likely`, where the last one went, and goes on from that: the processor predicts the comparison, and need
-not wait. In a function that calls itself this is always right. Superinstructions (`garden.native.superinstructions`)
+not wait. In a function that calls itself this is always right. Superinstructions (`garden.bytecode.superinstructions`)
 do away with other waits: those for the targets of jumps that stay in the run, and for registers to be written before
 they are read.
 
@@ -23,7 +23,7 @@ context. Host functions get the same arguments: those of the runtime through an 
 
 Ctrl-C overwrites the table: whatever comes next asks the host, and is then executed.
 
-Costs: with these superinstructions, 30 KB of machine code, which takes LLVM half a second.
+Costs: with superinstructions and runtime, 40 KB of machine code, which takes LLVM one or two seconds.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from allocators._mypyc import mypyc_attr
 from garden.bytecode import ops as bytecode
 from garden.bytecode.ops import (
     IMM,
@@ -44,13 +45,7 @@ from garden.bytecode.ops import (
     TABLE_SLOTS,
 )
 from garden.bytecode.selection import DIRECT, INVERSE_JUMPS, JUMPS
-from garden.ir import ir as op
-from garden.native.body import Body, field
-from garden.native.context import ARGUMENT_WORDS, FRAMES, HOST_CALL, POLL, SPILL, SPILL_FULL, UNKNOWN
-from garden.native.fusion import fusion_text
-from garden.native.hosts import ADAPTER, runtime_functions
-from garden.native.module import RuntimeFunctions, module_text
-from garden.native.superinstructions import (
+from garden.bytecode.superinstructions import (
     CODES,
     FIRST,
     SUPERINSTRUCTIONS,
@@ -60,6 +55,12 @@ from garden.native.superinstructions import (
     leaves,
     parse,
 )
+from garden.ir import ir as op
+from garden.native.body import Body, field
+from garden.native.context import ARGUMENT_WORDS, FRAMES, HOST_CALL, POLL, SPILL, SPILL_FULL, UNKNOWN
+from garden.native.fusion import fusion_text
+from garden.native.hosts import ADAPTER, runtime_functions
+from garden.native.module import RuntimeFunctions, module_text
 from garden.native.translate import call_text
 from garden.traps import DIVISION_BY_ZERO
 
@@ -98,21 +99,69 @@ _TRAPS: Final = (DIVISION_BY_ZERO,)
 _RESERVE: Final = 1 << 20
 
 
+@mypyc_attr(native_class=True, allow_interpreted_subclasses=True)
+class Variant:
+    """What handlers do where benchmarks try something else: with the spill stack, and beside their work.
+
+    `globals` is the LLVM text of what that needs in the module.
+    """
+
+    __slots__ = ("globals",)
+
+    def __init__(self, globals: str = "") -> None:
+        self.globals: Final = globals
+
+    def begin(self, handler: Handler) -> None:
+        """What comes first in a handler."""
+
+    def jump(self, handler: Handler) -> None:
+        """What comes before a jump that leaves a run."""
+
+    def push(self, handler: Handler, words: list[str]) -> None:
+        """Push words, or end the run where there is no room for all of them."""
+        top = handler.beyond(handler.spill, "i64", len(words))
+        end = handler.value(f"load ptr, ptr {field('spill_end')}")
+        handler.leave_if(handler.value(f"icmp ugt ptr {top}, {end}"), "@spill_full")
+        for index, word in enumerate(words):
+            handler.line(f"store i64 {word}, ptr {handler.beyond(handler.spill, 'i64', index)}")
+        handler.spill = top
+
+    def pop(self, handler: Handler, count: int) -> list[str]:
+        """Pop words, the topmost first."""
+        places = [handler.beyond(handler.spill, "i64", -index) for index in range(1, count + 1)]
+        handler.spill = places[-1]
+        return [handler.value(f"load i64, ptr {place}") for place in places]
+
+    def slot(self, handler: Handler, below: str) -> str:
+        """A pointer to the word so many words below the topmost one."""
+        return handler.beyond(handler.spill, "i64", handler.value(f"sub i64 -1, {below}"))
+
+    def drop(self, handler: Handler, count: str) -> None:
+        handler.spill = handler.beyond(handler.spill, "i64", handler.value(f"sub i64 0, {count}"))
+
+    def save(self, handler: Handler) -> None:
+        """Write the top to the context."""
+        handler.line(f"store ptr {handler.spill}, ptr {field('spill_top')}")
+
+    def load(self, handler: Handler) -> None:
+        """Take the top from the context."""
+        handler.spill = handler.value(f"load ptr, ptr {field('spill_top')}")
+
+
+@mypyc_attr(native_class=True)
 class Handler(Body):
     """The handler of a run of instructions, most often of one, while it is written.
 
     `index` is the present instruction; `frames` and `spill` are the values that the state has by then.
     """
 
-    #: LLVM text of the variables that handlers have beside the context.
-    GLOBALS = ""
+    __slots__ = ("_ahead", "_cold", "_results", "_runtime", "_variant", "frames", "index", "run", "spill")
 
-    __slots__ = ("_ahead", "_cold", "_results", "frames", "index", "run", "runtime", "spill")
-
-    def __init__(self, run: Run, runtime: RuntimeFunctions) -> None:
+    def __init__(self, run: Run, runtime: RuntimeFunctions, variant: Variant) -> None:
         super().__init__()
         self.run: Final = run
-        self.runtime: Final = runtime
+        self._runtime: Final = runtime
+        self._variant: Final = variant
         self.index = 0
         self.frames = "%frames"
         self.spill = "%spill"
@@ -126,6 +175,7 @@ class Handler(Body):
 
     def text(self, name: str) -> str:
         """The LLVM function."""
+        self._variant.begin(self)
         goes_on = True
         for index, step in enumerate(self.run):
             self.index = index
@@ -199,8 +249,8 @@ class Handler(Body):
     def immediate(self) -> str:
         return self._code("i32", _IMM_PLACE)
 
-    def target(self) -> str:
-        """Where the present word jumps."""
+    def _target(self) -> str:
+        self._variant.jump(self)
         return self.beyond("%code", "i64", self.immediate())
 
     # The ways on.
@@ -226,14 +276,14 @@ class Handler(Body):
         self.place(other)
         self.dispatch(target, target)
 
-    def _unless(self, condition: str, handler: str) -> None:
+    def leave_if(self, condition: str, handler: str) -> None:
         """Go on with a handler, at the present word, where a condition holds, which is hardly ever."""
         label = self.label()
         self._cold.append((label, handler, self.index, self.frames, self.spill))
         self.unless(condition, label)
 
     def trap_if(self, condition: str, message: int, where: str, a: str = "0", b: str = "0") -> None:
-        self._unless(condition, f"@trap.{message}")
+        self.leave_if(condition, f"@trap.{message}")
 
     # Instructions.
 
@@ -269,7 +319,7 @@ class Handler(Body):
             self._ahead[self.index + skip] = there, self.frames, self.spill
         else:
             self.place(there)
-            self.dispatch(self.target())
+            self.dispatch(self._target())
         self.place(on)
 
     def _nop(self) -> None:
@@ -277,7 +327,7 @@ class Handler(Body):
 
     def _halt(self) -> None:
         self.line(f"store ptr {self.frames}, ptr {field('frames_top')}")
-        self.save_spill()
+        self._variant.save(self)
         self.line(f"ret i64 {self.value('load i64, ptr %registers')}")
 
     def _mov(self) -> None:
@@ -290,7 +340,7 @@ class Handler(Body):
         self.set("a", self.value(f"load i64, ptr {self.beyond('%constants', 'i64', self.immediate())}"))
 
     def _jmp(self) -> None:
-        self._jump(self.target())
+        self._jump(self._target())
 
     def _table_slot(self, subject: str) -> str:
         """What a switch or lookup table has for a subject."""
@@ -315,10 +365,10 @@ class Handler(Body):
 
     def _call(self) -> None:
         end = self.value(f"load ptr, ptr {field('frames_end')}")
-        self._unless(self.value(f"icmp eq ptr {self.frames}, {end}"), "@more_frames")
+        self.leave_if(self.value(f"icmp eq ptr {self.frames}, {end}"), "@more_frames")
         self.line(f"store ptr {self.word(_WORD)}, ptr {self.frames}")
         self.frames = self.beyond(self.frames, "i64", 1)
-        self._jump(self.target())
+        self._jump(self._target())
 
     def _ret(self) -> None:
         self.frames = self.beyond(self.frames, "i64", -1)
@@ -334,21 +384,21 @@ class Handler(Body):
 
     def _push(self) -> None:
         count = OPS[self.run[self.index].code].pushes
-        self.push([self.get(name) for name in "abc"[:count]])
+        self._variant.push(self, [self.get(name) for name in "abc"[:count]])
 
     def _pop(self) -> None:
         count = -OPS[self.run[self.index].code].pushes
-        for name, word in zip("abc", self.pop(count), strict=False):
+        for name, word in zip("abc", self._variant.pop(self, count), strict=False):
             self.set(name, word)
 
     def _store_slot(self) -> None:
-        self.line(f"store i64 {self.get('a')}, ptr {self.slot(self.immediate())}")
+        self.line(f"store i64 {self.get('a')}, ptr {self._variant.slot(self, self.immediate())}")
 
     def _load_slot(self) -> None:
-        self.set("a", self.value(f"load i64, ptr {self.slot(self.immediate())}"))
+        self.set("a", self.value(f"load i64, ptr {self._variant.slot(self, self.immediate())}"))
 
     def _drop(self) -> None:
-        self.drop(self.immediate())
+        self._variant.drop(self, self.immediate())
 
     def _alloc(self) -> None:
         self.set("a", self.call("alloc", [self.immediate()]))
@@ -362,42 +412,12 @@ class Handler(Body):
     def _addrof(self) -> None:
         self.set("a", self.value(f"add i64 {self.get('b')}, {self.immediate()}"))
 
-    # The spill stack.
-
-    def push(self, words: Sequence[str]) -> None:
-        """Push words, or end the run where there is no room for all of them."""
-        top = self.beyond(self.spill, "i64", len(words))
-        end = self.value(f"load ptr, ptr {field('spill_end')}")
-        self._unless(self.value(f"icmp ugt ptr {top}, {end}"), "@spill_full")
-        for index, word in enumerate(words):
-            self.line(f"store i64 {word}, ptr {self.beyond(self.spill, 'i64', index)}")
-        self.spill = top
-
-    def pop(self, count: int) -> list[str]:
-        """Pop words, the topmost first."""
-        words = [self.value(f"load i64, ptr {self.beyond(self.spill, 'i64', -index)}") for index in range(1, count + 1)]
-        self.spill = self.beyond(self.spill, "i64", -count)
-        return words
-
-    def slot(self, below: str) -> str:
-        """A pointer to the word so many words below the topmost one."""
-        return self.beyond(self.spill, "i64", self.value(f"sub i64 -1, {below}"))
-
-    def drop(self, count: str) -> None:
-        self.spill = self.beyond(self.spill, "i64", self.value(f"sub i64 0, {count}"))
-
-    def save_spill(self) -> None:
-        self.line(f"store ptr {self.spill}, ptr {field('spill_top')}")
-
-    def load_spill(self) -> None:
-        self.spill = self.value(f"load ptr, ptr {field('spill_top')}")
-
     # What leaves the handlers.
 
     def save(self) -> str:
         """Write the state to the context, and return the pc."""
         self.line(f"store ptr {self.frames}, ptr {field('frames_top')}")
-        self.save_spill()
+        self._variant.save(self)
         here = self.value(f"ptrtoint ptr {self.word()} to i64")
         first = self.value("ptrtoint ptr %code to i64")
         where = self.value(f"ashr exact i64 {self.value(f'sub i64 {here}, {first}')}, 3")
@@ -407,7 +427,7 @@ class Handler(Body):
     def call(self, name: str, arguments: list[str]) -> str:
         """Call a function of the runtime."""
         where = self.save()
-        return self.value(call_text(self, self.runtime.signatures[name], arguments, [f"i64 {where}"]))
+        return self.value(call_text(self, self._runtime.signatures[name], arguments, [f"i64 {where}"]))
 
     def request(self, kind: int, a: str = "0", b: str = "0") -> str:
         """Ask the host."""
@@ -449,22 +469,24 @@ def interpreter_text(
     target: str,
     runtime: RuntimeFunctions,
     superinstructions: Sequence[str] = SUPERINSTRUCTIONS,
-    handler: type[Handler] = Handler,
+    variant: Variant | None = None,
 ) -> str:
-    """The text of the module. `handler` is for benchmarks that measure what is done otherwise."""
+    """The text of the module."""
+    if variant is None:
+        variant = Variant()
     runs = [parse(text) for text in superinstructions]
     names = {entry.code: f"@op.{entry.name}" for entry in OPS}
     names |= {code: f"@run.{code}" for code in range(FIRST, FIRST + len(runs))}
-    handlers = [handler((Step(entry.code),), runtime).text(names[entry.code]) for entry in OPS]
-    handlers += [handler(run, runtime).text(names[code]) for code, run in enumerate(runs, FIRST)]
+    handlers = [Handler((Step(entry.code),), runtime, variant).text(names[entry.code]) for entry in OPS]
+    handlers += [Handler(run, runtime, variant).text(names[code]) for code, run in enumerate(runs, FIRST)]
     parts = [
         # Of loads of what does not change, and of branches whose first way is nearly always taken.
         '!2 = !{}\n!3 = !{!"branch_weights", i32 1000, i32 1}\n',
-        handler.GLOBALS,
+        variant.globals,
         runtime.text(["alloc", *runtime_functions()]),
         *handlers,
-        *_ways_out(handler, runtime),
-        *_adapters(handler, runtime),
+        *_ways_out(runtime, variant),
+        *_adapters(runtime, variant),
         _table([names.get(code, "@unknown") for code in range(CODES)]),
         _entry(),
         fusion_text(runs),
@@ -472,44 +494,45 @@ def interpreter_text(
     return module_text(target, parts, argument_words=ARGUMENT_WORDS, interrupt=_INTERRUPT)
 
 
-def _ways_out(handler: type[Handler], runtime: RuntimeFunctions) -> Iterable[str]:
+def _ways_out(runtime: RuntimeFunctions, variant: Variant) -> Iterable[str]:
     """What handlers go on with where they cannot go on by themselves."""
     for message in _TRAPS:
-        body = handler((), runtime)
+        body = Handler((), runtime, variant)
         body.line(f"call fastcc void @garden_trap(i64 {message}, i64 {body.save()}, i64 0, i64 0)")
         body.line("unreachable")
         yield body.function(f"@trap.{message}")
 
-    body = handler((), runtime)
+    body = Handler((), runtime, variant)
     body.request(FRAMES)
     # They may have moved.
     body.frames = body.value(f"load ptr, ptr {field('frames_top')}")
     body.dispatch("%pc")
     yield body.function("@more_frames")
 
-    body = handler((), runtime)
+    body = Handler((), runtime, variant)
     body.request(SPILL_FULL)
     body.line("unreachable")
     yield body.function("@spill_full")
 
-    body = handler((), runtime)
+    body = Handler((), runtime, variant)
     body.request(UNKNOWN, body.value(f"zext i8 {body.value('load i8, ptr %pc')} to i64"))
     body.line("unreachable")
     yield body.function("@unknown")
 
-    body = handler((), runtime)
+    body = Handler((), runtime, variant)
     # Before the request, which sees a Ctrl-C until then; the next one overwrites the table again.
     body.line("call fastcc void @fill_table()")
+    body.line("fence seq_cst")
     body.request(POLL)
     body.dispatch("%pc")
     yield body.function("@interrupted")
 
 
-def _adapters(handler: type[Handler], runtime: RuntimeFunctions) -> Iterable[str]:
+def _adapters(runtime: RuntimeFunctions, variant: Variant) -> Iterable[str]:
     """Handlers that call host functions: one for each function of the runtime, and one for all that only Python has."""
     for name, more in runtime_functions().items():
         signature = runtime.signatures[name]
-        body = handler((), runtime)
+        body = Handler((), runtime, variant)
         arguments = []
         for index, type in enumerate(signature.parameters[: len(signature.parameters) - more]):
             word = body.value(f"load i64, ptr {body.beyond('%registers', 'i64', index)}")
@@ -521,12 +544,12 @@ def _adapters(handler: type[Handler], runtime: RuntimeFunctions) -> Iterable[str
         body.dispatch(body.word(_WORD))
         yield body.function(f'@"{ADAPTER}{name}"', "hidden")
 
-    body = handler((), runtime)
+    body = Handler((), runtime, variant)
     count = body.value(f"load i8, ptr {body.word(_PLACES['a'])}")
     result = body.request(HOST_CALL, body.immediate(), body.value(f"zext i8 {count} to i64"))
     body.line(f"store i64 {result}, ptr %registers")
     # It may have taken arguments off.
-    body.load_spill()
+    variant.load(body)
     body.dispatch(body.word(_WORD))
     yield body.function(f'@"{ADAPTER}"', "hidden")
 
@@ -597,6 +620,9 @@ def _entry() -> str:
 @stop = internal constant i64 {bytecode.HALT}
 define hidden i64 @interpret(i64 %bytes) {{
   call fastcc void @fill_table()
+  ; A Ctrl-C that came before has left its mark, and one that comes now overwrites the table.
+  fence seq_cst
+  %pressed = load atomic i64, ptr {field("interrupted")} monotonic, align 8
   %own = icmp ne i64 %bytes, 0
   br i1 %own, label %look, label %start
 look:
@@ -632,7 +658,9 @@ start:
   %opcode = load i8, ptr %pc
   %index = zext i8 %opcode to i64
   %slot = getelementptr ptr, ptr @table, i64 %index
-  %handler = load ptr, ptr %slot
+  %first_handler = load ptr, ptr %slot
+  %calm = icmp eq i64 %pressed, 0
+  %handler = select i1 %calm, ptr %first_handler, ptr @interrupted
   %result = call preserve_nonecc i64 %handler({arguments})
   ret i64 %result
 }}

@@ -1,7 +1,7 @@
 """InterpreterMachine: runs bytecode in machine code, as the reference engine (`garden.vm.machine`) does in Python.
 
-It executes the words where the emitter has put them. While it is open, those that begin a superinstruction have another
-opcode, which closing takes back.
+It executes the words where the emitter has put them. While it is open, those that begin a superinstruction have its
+code in place of their opcode. Closing takes that back; until then no other engine can run the code.
 
 The spill stack is a `StackAlloc` of the caller, or else lies on the stack of the process, as long as a run takes: on
 memory that is warm already, and that nobody has to allocate. Where that stack has no room, and where a larger one is
@@ -9,7 +9,7 @@ wanted, it is a block of the allocator.
 
 Frames are addresses to return to. They grow on demand up to their limit, as those of the reference engine.
 
-Costs: beside those of `NativeMachine`, 0.2 us a word of code, once.
+Costs: beside those of `NativeMachine`, 10 ns a word of code, once.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from garden.native.fingerprint import fingerprint
 from garden.native.hosts import ADAPTER, native_call
 from garden.native.image import Image
 from garden.native.machine import NativeMachine, in_main_thread, words_at
+from garden.output import write_stdout
 from garden.vm.backtrace import function_names
 from garden.vm.machine import FRAME_LIMIT, SPILL_BYTES, frames_to_add, spill_overflow
-from garden.vm.output import write_stdout
 
 #: Bytes of the largest spill stack on the stack of the process.
 _MOST_ON_STACK: Final = 1 << 20

@@ -10,18 +10,18 @@ from __future__ import annotations
 
 import ctypes
 
-from allocators.layout import Layout
-from allocators.page import PageAlloc
+from allocators.mapping import address_of_pages, map_pages
 from garden.native.context import FIELD
 from garden.native.machine import NativeMachine
-from garden.vm.output import write_stdout
+from garden.output import write_stdout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from mmap import mmap
     from typing import Final
 
-    from allocators import Allocator, Block
+    from allocators import Allocator
     from garden.errors import Trap
     from garden.native.image import Image
     from garden.native.programs import NativeProgram
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 #: Bytes of address space for the stack where nobody says otherwise. Only what is used takes memory.
 STACK_BYTES: Final = 1 << 28
+#: More than any process has.
+_MOST_STACK_BYTES: Final = 1 << 62
 
 _STACK_LIMIT: Final = FIELD["stack_limit"]
 _FRAME: Final = FIELD["frame"]
@@ -55,11 +57,11 @@ class JitMachine(NativeMachine):
         backtrace: bool = False,
     ) -> None:
         self._program: Final = program
-        self._stacks: Final = PageAlloc()
         self._backtrace: Final = backtrace
         stack_size = STACK_BYTES if stack_size is None else stack_size
-        self._stack_layout: Final = Layout(max(stack_size, 2 * program.reserve), 4096)
-        self._stack: Block | None = None
+        self._stack_size: Final = min(max(stack_size, 2 * program.reserve), _MOST_STACK_BYTES)
+        self._stack: mmap | None = None
+        self._stack_start = 0
         try:
             strings = None
             if program.string_words:
@@ -103,14 +105,14 @@ class JitMachine(NativeMachine):
 
     def _start(self, function: int) -> int:
         if self._stack is None:
-            self._stack = self._stacks.allocate(self._stack_layout)
-        stack = self._stack
+            self._stack = _map_stack(self._stack_size)
+            self._stack_start = address_of_pages(self._stack)
         self._set_stack_limit()
-        return self._run(self._image.address(f"call.{function}"), (stack.address + stack.size) & -16, 0)
+        end = (self._stack_start + self._stack_size) & -16
+        return self._run(self._image.address(f"call.{function}"), end, 0)
 
     def _set_stack_limit(self) -> None:
-        assert self._stack is not None
-        self._context[_STACK_LIMIT] = self._stack.address + self._program.reserve
+        self._context[_STACK_LIMIT] = self._stack_start + self._program.reserve
 
     def _interrupted(self) -> None:
         self._set_stack_limit()
@@ -126,16 +128,15 @@ class JitMachine(NativeMachine):
 
         The program must have been compiled for it, so that every function keeps a frame pointer.
         """
-        stack = self._stack
-        if stack is None:
+        if self._stack is None:
             return ()
         functions = sorted(
             (address, size, name) for name, (address, size) in self._image.symbols.items() if name.startswith("g.")
         )
-        low, high = stack.address, stack.address + stack.size
+        low, high = self._stack_start, self._stack_start + self._stack_size
         names: list[str] = []
         frame = self._context[_FRAME]
-        words = memoryview((ctypes.c_int64 * (stack.size // 8)).from_address(low)).cast("B").cast("q")
+        words = memoryview((ctypes.c_int64 * (self._stack_size // 8)).from_address(low)).cast("B").cast("q")
         known: dict[int, str] = {}
         while low <= frame < high - 8:
             index = (frame - low) >> 3
@@ -154,8 +155,18 @@ class JitMachine(NativeMachine):
     def close(self) -> None:
         """Give all memory back; closing twice is harmless."""
         super().close()
-        self._stack = None
-        self._stacks.close()
+        if self._stack is not None:
+            self._stack.close()
+            self._stack = None
+
+
+def _map_stack(size: int) -> mmap:
+    try:
+        return map_pages(size)
+    except (OSError, OverflowError, ValueError) as error:
+        from allocators import AllocError, Layout
+
+        raise AllocError("stack", Layout(size), reason=str(error)) from None
 
 
 def _name_at(functions: list[tuple[int, int, str]], address: int) -> str:

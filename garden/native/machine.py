@@ -9,8 +9,8 @@ Until then machine code finds no room in it and no table, and so it asks.
 
 Ctrl-C. While machine code runs in the main thread, the handler for SIGINT is a function of the image, which leaves a
 mark in the context. The program sees the mark and asks, and only then the handler that was there before is called, that
-of Python. For Python code raises KeyboardInterrupt between any two instructions, and this must be one that can catch it.
-Host functions run with that handler in place.
+of Python. For Python code raises KeyboardInterrupt between any two instructions, and this must be one that can catch
+it. Host functions run with that handler in place.
 
 Costs: some 10 us a run beside the program itself, and 2 us a request. Every start of the `garden` command waits for
 this module, so it imports next to nothing.
@@ -22,7 +22,6 @@ import _thread
 import ctypes
 import os
 
-from allocators.block import DANGLING
 from garden.errors import GardenError, Trap
 from garden.native.context import (
     ARGUMENT_WORDS,
@@ -31,13 +30,13 @@ from garden.native.context import (
     FIELD,
     FIELDS,
     HOST_CALL,
+    NOWHERE,
     OUTPUT_BYTES,
     POLL,
     TABLE,
     WRITE,
 )
-from garden.vm.interrupts import poll
-from garden.vm.output import Output
+from garden.output import Output
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -110,7 +109,7 @@ class NativeMachine:
         self._interrupts: Final = _Interrupts(image.address("garden_interrupt"))
         self._output: Final = Output(write)
         for field in (_CURSOR, _END, _BASE, _SLOTS):
-            self._context[field] = DANGLING
+            self._context[field] = NOWHERE
         self._context[_MASK] = -1
 
     @property
@@ -339,6 +338,8 @@ class _Interrupts:
         # Three arguments, which is what handlers have at most.
         handle = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
         handle(self._old_handler())(_SIGINT, None, None)
+        from garden.vm.interrupts import poll
+
         poll()
 
     def _old_handler(self) -> int:

@@ -32,9 +32,7 @@ class RuntimeFunctions:
     With `host`, those of the host of executables too.
     """
 
-    def __init__(
-        self, target: str, scratch: Allocator, cache: Cache | None = None, *, host: bool = False
-    ) -> None:
+    def __init__(self, target: str, scratch: Allocator, cache: Cache | None = None, *, host: bool = False) -> None:
         self.signatures: Final[dict[str, Signature]] = {}
         self._texts: Final[dict[str, str]] = {}
         self._callees: Final[dict[str, list[str]]] = {}

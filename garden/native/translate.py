@@ -104,7 +104,6 @@ class Translator:
         small_from: int | None = None,
     ) -> None:
         self._ir: Final = ir
-        self._scratch: Final = scratch
         self._prefix: Final = prefix
         self._stack_pointer: Final = stack_pointer
         self._runtime: Final = runtime
@@ -112,6 +111,9 @@ class Translator:
         self._small_from: Final = small_from
         self._starts: Final[dict[int, int]] = {}
         self._tables = 0
+        self._order: Final[Vec[Allocator]] = Vec(scratch, "I")
+        self._visited: Final[Vec[Allocator]] = Vec(scratch, "B")
+        self._pending: Final[Vec[Allocator]] = Vec(scratch, "i")
         self.strings: Final[Vec[Allocator]] = Vec(scratch, "Q")
         self.needed: Final[dict[str, None]] = {}
         self.signatures: Final[list[Signature]] = []
@@ -125,9 +127,13 @@ class Translator:
         for row in range(ir.function_count):
             self.signatures.append(self._signature(row))
         self._connect_tail_calls()
+        self._visited.fill(0, ir.block_count)
 
     def close(self) -> None:
         self.strings.close()
+        self._pending.close()
+        self._visited.close()
+        self._order.close()
 
     @property
     def argument_words(self) -> int:
@@ -241,26 +247,20 @@ class Translator:
         first: int = ir.function_first[row]
         self._enter(signature, first)
         head = body.take()
-        order: Vec[Allocator] = Vec(self._scratch, "I")
-        visited: Vec[Allocator] = Vec(self._scratch, "B")
-        pending: Vec[Allocator] = Vec(self._scratch, "i")
-        try:
-            visited.fill(0, ir.block_count)
-            postorder(ir, row, order, visited.data, pending)
-            for index in range(len(order) - 1, -1, -1):
-                block: int = order.data[index]
-                for value in ir.list_at(ir.block_params[block]):
-                    self._names[value] = f"%v{value}"
-                body.block = f"b{block}"
-                inst: int = ir.block_first[block]
-                while inst:
-                    self._instruction(inst)
-                    inst = ir.next[inst]
-                parts.append((block, body.take()))
-        finally:
-            pending.close()
-            visited.close()
-            order.close()
+        postorder(ir, row, self._order, self._visited.data, self._pending)
+        for index in range(len(self._order) - 1, -1, -1):
+            block: int = self._order.data[index]
+            # A copy of the function comes this way again.
+            self._visited.data[block] = 0
+            for value in ir.list_at(ir.block_params[block]):
+                self._names[value] = f"%v{value}"
+            body.block = f"b{block}"
+            inst: int = ir.block_first[block]
+            while inst:
+                self._instruction(inst)
+                inst = ir.next[inst]
+            parts.append((block, body.take()))
+        self._order.clear()
         where = ", i64 %where" if self._runtime is None else ""
         parameters = ", ".join([f"{type} %p{index}" for index, type in enumerate(signature.shape)])
         if not parameters:
@@ -644,5 +644,3 @@ def _constant(type: str, word: int) -> str:
     if type == "i1":
         return "true" if word else "false"
     return str(word)
-
-

@@ -108,12 +108,12 @@ from garden.bytecode.ops import (
     TAIL,
 )
 from garden.errors import GardenError, Trap
+from garden.output import Output, write_stdout
 from garden.semantics import ddiv, double_to_int, idiv, imod, wrap
 from garden.traps import INTERRUPTED, TOO_MANY_CALLS, trap
 from garden.vm.backtrace import function_names
 from garden.vm.heap import DEFAULT_LIMIT, Heap
 from garden.vm.interrupts import poll
-from garden.vm.output import Output, write_stdout
 from garden.vm.runtime import Runtime
 
 A = TypeVar("A", bound=Allocator, covariant=True)

@@ -9,9 +9,9 @@ from typing import Any, Final, Generic, TypeVar
 
 from allocators import Allocator
 from allocators._mypyc import mypyc_attr
+from garden.output import Output
 from garden.types.host import HostFunction
 from garden.vm.heap import Heap
-from garden.vm.output import Output
 from garden.vm.values import from_word, to_word
 
 A = TypeVar("A", bound=Allocator, covariant=True)

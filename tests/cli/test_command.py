@@ -56,9 +56,7 @@ def test_a_file_by_itself_is_run(capfd: Captured) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_alloc_stats_has_a_row_for_every_stage_with_nothing_live(
-    engine: str, write: Write, capfd: Captured
-) -> None:
+def test_alloc_stats_has_a_row_for_every_stage_with_nothing_live(engine: str, write: Write, capfd: Captured) -> None:
     assert main(["run", write(SUM), "--alloc-stats", "--engine", engine]) == 0
     rows = stats(capfd.readouterr().err)
     assert list(rows) == [*STAGES, SCRATCH]
@@ -218,9 +216,7 @@ def test_exhausting_the_heap_is_a_trap(write: Write, capfd: Captured) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("stage", [*STAGES, SCRATCH])
-def test_exhausting_a_stage_is_an_error_of_that_stage(
-    stage: str, engine: str, write: Write, capfd: Captured
-) -> None:
+def test_exhausting_a_stage_is_an_error_of_that_stage(stage: str, engine: str, write: Write, capfd: Captured) -> None:
     kind, spec = ("limit", "limit(64, page)") if stage == "native" else ("stack", "stack(64)")
     status = main(["run", write(SUM), "--engine", engine, "--alloc", f"{stage}={spec}", "--alloc-stats"])
     out, err = capfd.readouterr()

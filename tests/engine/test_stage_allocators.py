@@ -20,9 +20,7 @@ PATH = Path(__file__).parent.parent / "programs" / "workloads" / "keyword_table.
 SOURCE = Source(PATH.name, PATH.read_bytes())
 OUTPUT = "".join(f"{expected.text}\n" for expected in program.load(PATH).claims.output).encode()
 #: By engine, the stages that need memory of their own.
-USED = [
-    (engine, stage) for engine in ENGINES for stage in (*STAGES, SCRATCH) if stage not in IDLE[engine]
-]
+USED = [(engine, stage) for engine in ENGINES for stage in (*STAGES, SCRATCH) if stage not in IDLE[engine]]
 
 
 def run(engine: str, allocators: StageAllocators) -> tuple[str, bytes]:

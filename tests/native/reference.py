@@ -19,6 +19,7 @@ from garden.native.context import FIELD, FIELDS, OUTPUT_BYTES
 from garden.native.hosts import native_call
 from garden.native.intrinsics import FIRST_POWER, MEMORY, crc_table, machine_code_only, powers_table
 from garden.native.runtime import runtime_source
+from garden.output import Output
 from garden.pipeline import Compilation, StageAllocators
 from garden.semantics import double_of, word_of, wrap
 from garden.std import STANDARD
@@ -27,7 +28,6 @@ from garden.types.host import HostFunction
 from garden.types.types import Array, Option, Type
 from garden.vm.heap import MAX_STR_BYTES, Heap
 from garden.vm.machine import Machine
-from garden.vm.output import Output
 from garden.vm.runtime import Runtime
 from garden.vm.values import from_word, to_word
 

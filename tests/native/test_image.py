@@ -204,20 +204,28 @@ def test_functions_are_listed_with_their_places(host_object: bytes, externals: d
     image.close()
 
 
+def mappings() -> list[tuple[int, int, str]]:
+    """Start, end and access, such as "r-x", of what the process has in memory that is no file."""
+    with open("/proc/self/maps") as maps:
+        lines = [line.split() for line in maps]
+    anonymous = [(words[0].split("-"), words[1][:3]) for words in lines if len(words) == 5]
+    return [(int(start, 16), int(end, 16), access) for (start, end), access in anonymous]
+
+
 @needs_native
-def test_code_and_constants_are_sealed_and_variables_are_not(host_object: bytes, externals: dict[str, int]) -> None:
-    with Image(host_object, PageAlloc(), externals) as image:
-        with open("/proc/self/maps") as maps:
-            ranges = [(line.split("-")[0], line.split()) for line in maps]
-        access = {
-            name: next(
-                words[1][:3]
-                for start, words in ranges
-                if int(start, 16) <= image.address(name) < int(words[0].split("-")[1], 16)
-            )
+@pytest.mark.parametrize("pages", [PageAlloc(), None], ids=["PageAlloc", "system"])
+def test_code_and_constants_are_sealed_and_variables_are_not(
+    pages: PageAlloc | None, host_object: bytes, externals: dict[str, int]
+) -> None:
+    executable = [found for found in mappings() if found[2] == "r-x"]
+    with Image(host_object, pages, externals) as image:
+        assert function(image, "choose", ctypes.c_int64)(3) == 1008
+        found = {
+            name: [access for start, end, access in mappings() if start <= image.address(name) < end]
             for name in ("choose", "names", "counter", "zeroes")
         }
-        assert access == {"choose": "r-x", "names": "r-x", "counter": "rw-", "zeroes": "rw-"}
+        assert found == {"choose": ["r-x"], "names": ["r-x"], "counter": ["rw-"], "zeroes": ["rw-"]}
+    assert [found for found in mappings() if found[2] == "r-x"] == executable
 
 
 @needs_native

@@ -14,6 +14,7 @@ import pytest
 import garden
 from allocators import Allocator, AllocError, Arena, FailingAllocator, MetricAllocator, PageAlloc, StackAlloc
 from allocators.testing import Failures, check_every_failure
+from garden.bytecode.disassemble import disassemble
 from garden.bytecode.ops import OPS
 from garden.errors import Trap
 from garden.machines import MachineOptions, make_machine
@@ -179,6 +180,21 @@ def test_frames_grow_to_their_limit_and_no_further(bench: Bench) -> None:
     with pytest.raises(Trap, match="5000 calls are active"):
         machine.call(1, [5001])
     assert machine.call(1, [7]) == 7
+
+
+# Code.
+
+
+def test_the_code_of_an_open_machine_is_shown_as_it_was_emitted() -> None:
+    source = Source("test", (SUM + "sum(10)").encode())
+    with StageAllocators() as allocators, Compilation(source, allocators, STANDARD) as compilation:
+        code = compilation.emit()
+        words, text = code.words.view.tolist(), disassemble(code)
+        with InterpreterMachine(code, image(), allocators["run"]) as machine:
+            assert machine.run() == 55
+            assert code.words.view.tolist() != words
+            assert disassemble(code) == text
+        assert code.words.view.tolist() == words
 
 
 # Loading.

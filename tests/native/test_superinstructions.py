@@ -14,12 +14,7 @@ from allocators.stack import StackAlloc
 from garden.bytecode import ops
 from garden.bytecode.code import Code
 from garden.bytecode.ops import CONSTANT, COUNT, DEST, HOST, IMM, IMM16, OPS, SLOT, SOURCE, TARGET, encode
-from garden.errors import Trap
-from garden.native.cache import Cache
-from garden.native.image import Image
-from garden.native.interpreter_machine import InterpreterMachine, interpreter_object
-from garden.native.jit import externals
-from garden.native.superinstructions import (
+from garden.bytecode.superinstructions import (
     CODES,
     FIRST,
     SUPERINSTRUCTIONS,
@@ -30,6 +25,11 @@ from garden.native.superinstructions import (
     preference,
     show,
 )
+from garden.errors import Trap
+from garden.native.cache import Cache
+from garden.native.image import Image
+from garden.native.interpreter_machine import InterpreterMachine, interpreter_object
+from garden.native.jit import externals
 from garden.native.target import host_target
 from garden.source import Source
 from garden.syntax.ast import Ast

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from allocators import PageAlloc
+from garden.output import Output
 from garden.std import STANDARD
 from garden.types.host import HostFunction
 from garden.types.types import Array, Option, Type
 from garden.vm.heap import Heap
-from garden.vm.output import Output
 from garden.vm.runtime import Runtime
 from garden.vm.values import from_word, to_word
 

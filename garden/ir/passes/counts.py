@@ -45,6 +45,11 @@ class Counts:
             self._predecessors = counted
         return counted.data
 
+    @property
+    def uses_are_known(self) -> bool:
+        """Whether asking for uses costs nothing."""
+        return self._uses is not None
+
     def leave_out(self, block: int) -> None:
         """Count no longer what is in a block, which is about to be removed."""
         ir = self.ir

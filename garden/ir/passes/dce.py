@@ -9,6 +9,9 @@
 What terminators and instructions with an effect use is needed, what that uses is needed, and so on; a parameter needs
 its arguments only if it is needed itself, so values that only feed each other go too. What may trap has an effect, and
 so have all calls: even a pure host function may refuse its arguments.
+
+Since control never goes backwards, the last value that is not needed has no uses at all. So where uses are known
+already, and each value has some, there is nothing to do.
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ from garden.ir.passes.counts import Counts
 
 def dce(ir: Ir[Allocator], counts: Counts) -> int:
     """Remove what is not needed; return how many instructions and parameters."""
+    if counts.uses_are_known and not _may_remove(ir, counts.uses()):
+        return 0
     liveness = _Liveness(counts.scratch)
     try:
         count = liveness.run(ir)
@@ -32,6 +37,28 @@ def dce(ir: Ir[Allocator], counts: Counts) -> int:
     if count:
         counts.forget_uses()
     return count
+
+
+def _may_remove(ir: Ir[Allocator], uses: memoryview) -> bool:
+    """Whether there is a value without uses that could go, or a `NOP`."""
+    op = ir.op
+    nexts = ir.next
+    pool = ir.pool.data
+    for block in range(1, ir.block_count):
+        function: int = ir.block_function[block]
+        if function == 0:
+            continue
+        parameters: int = ir.block_params[block]
+        if parameters and ir.function_first[function] != block:
+            for cell in range(parameters + 1, parameters + 1 + pool[parameters]):
+                if not uses[pool[cell]]:
+                    return True
+        inst: int = ir.block_first[block]
+        while inst:
+            if EFFECTS[op[inst]] < TRAPS and not uses[inst]:
+                return True
+            inst = nexts[inst]
+    return False
 
 
 @mypyc_attr(native_class=True)

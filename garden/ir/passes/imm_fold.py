@@ -10,7 +10,7 @@ turned round. There is no `<=` with an immediate: `x <= 7` is `x < 8`.
 from __future__ import annotations
 
 from allocators import Allocator
-from garden.ir.blocks import make_noop, unlink_noops
+from garden.ir.blocks import unlink_noops
 from garden.ir.ir import (
     CONST,
     IADD,
@@ -28,6 +28,7 @@ from garden.ir.ir import (
     ISUB,
     MAX_IMM,
     MIN_IMM,
+    NOP,
     Ir,
 )
 from garden.ir.passes.counts import Counts
@@ -89,5 +90,5 @@ def _fold(ir: Ir[Allocator], inst: int, op: int, value: int, constant: int, adju
     ir.a[inst] = value
     ir.b[inst] = 0
     ir.imm[inst] = imm
-    make_noop(ir, constant)
+    ir.op[constant] = NOP
     return True

@@ -24,14 +24,14 @@ def tailcall(ir: Ir[Allocator], counts: Counts) -> int:
             if ir.op[ret] == RET:
                 call = _before(ir, block, ret)
                 if ir.op[call] == CALL and ir.a[ret] in (0, call):
+                    if counts.uses_are_known:
+                        counts.uses()[ir.a[ret]] -= 1
                     ir.op[ret] = TAIL
                     ir.a[ret] = ir.a[call]
                     ir.b[ret] = ir.b[call]
                     ir.pos[ret] = ir.pos[call]
                     unlink(ir, block, call)
                     count += 1
-    if count:
-        counts.forget_uses()
     return count
 
 

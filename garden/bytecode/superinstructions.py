@@ -8,9 +8,9 @@ run passes over, the last one leaves it, so that there is one way to every word:
     jmple+3 mov ret iadd_imm jmp        return, or add and go back
     dmul dadd(c=1)                      a sum whose second term has just been made
 
-Words stay where they are, and keep all but their opcode. The first word of a run gets a code of its own, from `FIRST`
-on, which stands for the whole run; the others can still be jumped to. Runs may overlap: each word gets the longest run
-that begins with it.
+They are a matter of that interpreter. No code that is emitted has them, but while a machine of that engine is open,
+words of its code that begin a run have a code of the run, from `FIRST` on, in place of their opcode. All else stays as
+it is, so a word inside a run can still be jumped to, and runs may overlap.
 
 `python -m benchmarks.superinstructions` has chosen them. It counts what the workloads of the benchmark across languages
 execute.
@@ -73,7 +73,7 @@ SUPERINSTRUCTIONS: Final[tuple[str, ...]] = (
     "jmpne+3 mov ret push3 load_imm call",
 )
 
-_WORD: Final = re.compile(r"([a-z0-9_]+?)(?:\+(\d))?(?:\(([abc=\d,]+)\))?")
+_WORD: Final = re.compile(r"([a-z0-9_]+)(?:\+(\d))?(?:\(([abc=\d,]+)\))?")
 _BY_NAME: Final = {op.name: op.code for op in OPS}
 _FIELDS: Final = "abc"
 
@@ -120,6 +120,16 @@ def show(run: Run) -> str:
         skip = f"+{step.skip}" if step.skip else ""
         words.append(OPS[step.code].name + skip + (f"({known})" if known else ""))
     return " ".join(words)
+
+
+def opcode_of(word: int) -> int:
+    """The opcode of a word, whether or not that has the code of a run."""
+    code = word & 0xFF
+    if not FIRST <= code < FIRST + len(SUPERINSTRUCTIONS):
+        return code
+    match = _WORD.match(SUPERINSTRUCTIONS[code - FIRST])
+    assert match is not None
+    return _BY_NAME[match[1]]
 
 
 def is_conditional(code: int) -> bool:

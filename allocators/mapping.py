@@ -1,0 +1,51 @@
+"""Mapping: pages of the operating system, as it gives them. `PageAlloc` makes an allocator of it.
+
+Never compiled, and loads nothing else: it is all of this package that a start of the `garden` command waits for.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+PAGE_SIZE: Final[int] = mmap.PAGESIZE
+
+# Python's default for anonymous mappings is MAP_SHARED, which grows without growing the file behind it: touching a new
+# page then kills the process.
+_FLAGS: Final[int] = 0 if sys.platform == "win32" else mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+
+#: What may be done with pages: see `allocators.protocol.Access`.
+PROTECTIONS: Final[dict[str, int]] = (
+    {}
+    if sys.platform == "win32"
+    else {
+        "r": mmap.PROT_READ,
+        "rw": mmap.PROT_READ | mmap.PROT_WRITE,
+        "rx": mmap.PROT_READ | mmap.PROT_EXEC,
+    }
+)
+
+
+def map_pages(size: int) -> mmap.mmap:
+    """A fresh zeroed private mapping of `size` bytes. Where the OS refuses, OSError, OverflowError or ValueError."""
+    if sys.platform == "win32":
+        return mmap.mmap(-1, size)
+    return mmap.mmap(-1, size, flags=_FLAGS)
+
+
+def address_of_pages(mapping: mmap.mmap) -> int:
+    """The address of the first byte."""
+    return ctypes.addressof(ctypes.c_char.from_buffer(mapping))
+
+
+def protect_pages(address: int, size: int, protection: int) -> None:
+    """Allow what `protection` says, a value of `PROTECTIONS`, and nothing else. Raises OSError where the OS refuses."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.mprotect(ctypes.c_void_p(address), ctypes.c_size_t(size), protection) != 0:
+        error = ctypes.get_errno()
+        raise OSError(error, f"mprotect of {size} bytes at {address:#x} failed with errno {error}")

@@ -1,0 +1,191 @@
+"""What it is worth that the spill stack is a `StackAlloc`, and that this lies on the stack of the process.
+
+Three interpreters run the workloads of the benchmark across languages. They differ in the spill stack alone:
+
+* *vector*: pushes to an array that grows, through its pointer, length and capacity, which lie in memory. Each push
+  looks whether there is room, and where there is none, the array moves to a block of twice the size.
+* *process stack*: the spill stack that the interpreter has by default. One look for each group of words, and the top
+  travels in a register.
+* *heap buffer*: the same code, over a buffer of the same size elsewhere.
+
+What counts is the time that a run takes inside the process, without compiling.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Final
+
+from allocators import Allocator, Arena, PageAlloc, StackAlloc
+from allocators.collections import Vec
+from benchmarks.languages_benchmark import SOURCES, WORKLOADS
+from benchmarks.measure import environment, medians, optional, print_table, write_json
+from garden.bytecode.code import Code
+from garden.native.body import UNLIKELY, field
+from garden.native.context import FIELD, SPILL_FULL
+from garden.native.image import Image
+from garden.native.interpreter import Handler, Variant, interpreter_text
+from garden.native.interpreter_machine import InterpreterMachine
+from garden.native.jit import externals
+from garden.native.module import RuntimeFunctions
+from garden.native.target import compile_text, host_target
+from garden.pipeline import Compilation, StageAllocators
+from garden.source import Source
+from garden.std import STANDARD
+from garden.vm.machine import SPILL_BYTES
+
+#: Words that the vector has room for at first.
+FIRST_CAPACITY: Final = 4
+
+_POINTER: Final = "spill"
+_LENGTH: Final = "spill_top"
+_CAPACITY: Final = "spill_end"
+
+
+class VectorVariant(Variant):
+    """The spill stack as a vector: three words of the context, in place of what they are otherwise."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"""\
+define internal preserve_mostcc void @grow_spill() noinline cold {{
+  %answer = call i64 @garden_request(i64 {SPILL_FULL}, i64 0, i64 0)
+  ret void
+}}
+"""
+        )
+
+    def push(self, handler: Handler, words: list[str]) -> None:
+        for word in words:
+            length = handler.load_field(_LENGTH)
+            full = handler.value(f"icmp eq i64 {length}, {handler.load_field(_CAPACITY)}")
+            grow, after = handler.label(), handler.label()
+            handler.line(f"br i1 {full}, label %{grow}, label %{after}, {UNLIKELY}")
+            handler.place(grow)
+            handler.line("call preserve_mostcc void @grow_spill()")
+            handler.line(f"br label %{after}")
+            handler.place(after)
+            handler.line(f"store i64 {word}, ptr {_word(handler, length)}")
+            handler.store_field(_LENGTH, handler.value(f"add i64 {length}, 1"))
+
+    def pop(self, handler: Handler, count: int) -> list[str]:
+        words = []
+        for _ in range(count):
+            length = handler.value(f"add i64 {handler.load_field(_LENGTH)}, -1")
+            words.append(handler.value(f"load i64, ptr {_word(handler, length)}"))
+            handler.store_field(_LENGTH, length)
+        return words
+
+    def slot(self, handler: Handler, below: str) -> str:
+        last = handler.value(f"add i64 {handler.load_field(_LENGTH)}, -1")
+        return _word(handler, handler.value(f"sub i64 {last}, {below}"))
+
+    def drop(self, handler: Handler, count: str) -> None:
+        handler.store_field(_LENGTH, handler.value(f"sub i64 {handler.load_field(_LENGTH)}, {count}"))
+
+    def save(self, handler: Handler) -> None:
+        pass
+
+    def load(self, handler: Handler) -> None:
+        pass
+
+
+def _word(handler: Handler, index: str) -> str:
+    """A pointer to a word of the vector."""
+    return handler.beyond(handler.value(f"load ptr, ptr {field(_POINTER)}"), "i64", index)
+
+
+class VectorMachine(InterpreterMachine):
+    """Runs a program in that variant. The vector is a new one in each run."""
+
+    def __init__(self, code: Code[Allocator], image: Image, allocator: Allocator) -> None:
+        self._vector: Vec[Allocator] = Vec(allocator, "q")
+        # It must have one, but never uses it.
+        super().__init__(code, image, allocator, spill=StackAlloc(bytearray(16)))
+
+    def _set_spill(self, spill: StackAlloc) -> None:
+        self._vector.close()
+        self._vector = Vec(self.allocator, "q")
+        self._context[FIELD[_LENGTH]] = 0
+        self._grow(FIRST_CAPACITY)
+
+    def _grow(self, more: int) -> None:
+        self._vector.fill(0, more)
+        self._context[FIELD[_POINTER]] = self._vector.address
+        self._context[FIELD[_CAPACITY]] = len(self._vector)
+
+    def _serve_more(self, kind: int, a: int, b: int) -> int:
+        if kind != SPILL_FULL:
+            return super()._serve_more(kind, a, b)
+        self._grow(len(self._vector))
+        return 0
+
+    def close(self) -> None:
+        super().close()
+        self._vector.close()
+
+
+def run(*, rounds: int, scale: float, output: Path | None) -> None:
+    """Measure, print, and write `spill.json` to `output`; a tenth of the work is fewer rounds."""
+    rounds = max(1, round(rounds * scale))
+    target = host_target()
+    if target is None:
+        raise SystemExit("there is no native code for this system")
+    with Arena(PageAlloc()) as scratch:
+        runtime = RuntimeFunctions(target, scratch)
+        usual, vector = [
+            compile_text(interpreter_text(target, runtime, variant=variant), target)
+            for variant in (Variant(), VectorVariant())
+        ]
+    makers: dict[str, Callable[[Code[Any], Allocator], InterpreterMachine]] = {
+        "vector": lambda code, allocator: VectorMachine(code, _image(vector), allocator),
+        "process stack": lambda code, allocator: InterpreterMachine(code, _image(usual), allocator),
+        "heap buffer": lambda code, allocator: InterpreterMachine(
+            code, _image(usual), allocator, spill=StackAlloc(bytearray(SPILL_BYTES))
+        ),
+    }
+    with ExitStack() as closing:
+        runs = []
+        for workload in WORKLOADS:
+            for name, make in makers.items():
+                allocators = closing.enter_context(StageAllocators())
+                source = Source(workload, (SOURCES / f"{workload}.garden").read_bytes())
+                compilation = closing.enter_context(Compilation(source, allocators, STANDARD))
+                machine = closing.enter_context(make(compilation.emit(), allocators["run"]))
+                runs.append(partial(_timed, f"{workload}|{name}", machine))
+        times = medians(runs, rounds=rounds)
+    rows = []
+    ratios: dict[str, dict[str, float]] = {name: {} for name in makers}
+    for workload in WORKLOADS:
+        row = [workload]
+        for name in makers:
+            ratios[name][workload] = times[f"{workload}|{name}"] / times[f"{workload}|vector"]
+            row.append(f"{times[f'{workload}|{name}']:.1f} ({ratios[name][workload]:.2f})")
+        rows.append(row)
+    means = {name: statistics.geometric_mean(by.values()) for name, by in ratios.items()}
+    rows.append(["geometric mean", *[f"({mean:.2f})" for mean in means.values()]])
+    print("ms of a run (ratio to the vector)")
+    print_table(["", *makers], rows)
+    if output is not None:
+        data = {
+            "environment": environment([optional("llvmlite", [])]),
+            "rounds": rounds,
+            "ms": {name: {key: round(times[f"{key}|{name}"], 3) for key in WORKLOADS} for name in makers},
+            "ratios": {name: round(mean, 3) for name, mean in means.items()},
+        }
+        write_json(output / "spill.json", data)
+
+
+def _image(object: bytes) -> Image:
+    return Image(object, PageAlloc(), externals())
+
+
+def _timed(name: str, machine: InterpreterMachine) -> dict[str, float]:
+    start = perf_counter()
+    machine.run()
+    return {name: (perf_counter() - start) * 1e3}

@@ -1,0 +1,113 @@
+"""How long the `garden` command takes to start: an empty program, beside Python itself and other languages."""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import garden
+from benchmarks.measure import environment, print_table, progress, write_flavour
+from benchmarks.processes import Command
+
+SOURCES = Path(__file__).parent / "languages"
+PYTHON = "python -c pass"
+OTHERS = (
+    ("luajit", ".lua", "apt install luajit"),
+    ("bun", ".js", "npm install -g bun"),
+    ("node", ".js", "apt install nodejs"),
+)
+
+
+class Start:
+    """A command to start. `before` is called before each start, and gives what to run."""
+
+    def __init__(self, name: str, before: Callable[[], Command]) -> None:
+        self.name = name
+        self.before = before
+        self.samples: list[tuple[float, float]] = []
+
+    def sample(self) -> None:
+        self.samples.append(self.before().times())
+
+    def medians(self) -> tuple[float, float]:
+        """Milliseconds that pass, and milliseconds of processor time."""
+        elapsed, busy = zip(*self.samples, strict=True)
+        return statistics.median(elapsed) * 1e3, statistics.median(busy) * 1e3
+
+
+def run(*, rounds: int, scale: float, output: Path | None) -> None:
+    """Measure, print, and write `startup.json` to `output`; a tenth of the work is fewer rounds."""
+    rounds = max(1, round(rounds * scale))
+    with tempfile.TemporaryDirectory() as folder:
+        starts = _starts(Path(folder))
+        for start in starts:
+            # Caches are filled, those of the system too.
+            start.sample()
+            start.samples.clear()
+        for number in range(rounds):
+            for start in starts:
+                start.sample()
+            progress(number + 1, rounds)
+    base, base_busy = starts[0].medians()
+    rows = []
+    figures: dict[str, dict[str, float]] = {}
+    for start in starts:
+        elapsed, busy = start.medians()
+        ratios = (elapsed / base, busy / base_busy)
+        rows.append((start.name, f"{elapsed:.1f}", f"{ratios[0]:.2f}", f"{busy:.1f}", f"{ratios[1]:.2f}"))
+        figures[start.name] = {"ms": round(elapsed, 2), "processor_ms": round(busy, 2)}
+    print(f"ms of an empty program, and ratio to `{PYTHON}`")
+    print_table(("", "elapsed", "ratio", "processor", "ratio"), rows)
+    if output is not None:
+        data: dict[str, Any] = {"environment": environment(), "rounds": rounds, "starts": figures}
+        write_flavour(output / "startup.json", data)
+
+
+def _starts(folder: Path) -> list[Start]:
+    # The same garden as is imported here, wherever the benchmark is run.
+    where = {"PYTHONPATH": str(Path(garden.__file__).parent.parent), "GARDEN_CACHE_DIR": str(folder / "cache")}
+    module = [sys.executable, "-P", "-m", "garden"]
+    program = SOURCES / "empty.garden"
+
+    def always(*words: str) -> Callable[[], Command]:
+        command = Command(words, where)
+        return lambda: command
+
+    def of_new_text() -> Command:
+        new.write_text(f"# {len(compiled.samples)} {len(first.samples)}\n")
+        return Command([*module, "run", str(new)], where)
+
+    def without_cache() -> Command:
+        shutil.rmtree(folder / "cache of one run", ignore_errors=True)
+        return Command([*module, "run", str(program)], {**where, "GARDEN_CACHE_DIR": str(folder / "cache of one run")})
+
+    new = folder / "new.garden"
+    compiled = Start("garden run, another program each time", of_new_text)
+    first = Start("garden run, empty cache", without_cache)
+    starts = [Start(PYTHON, always(sys.executable, "-c", "pass"))]
+    script = Path(sys.executable).with_name("garden")
+    if script.exists() and Path(garden.__file__).is_relative_to(sysconfig.get_path("purelib")):
+        starts.append(Start("garden run", always(str(script), "run", str(program))))
+    starts += [
+        Start("python -m garden run", always(*module, "run", str(program))),
+        compiled,
+        first,
+        Start("garden check", always(*module, "check", str(program))),
+    ]
+    native = folder / "executable"
+    built = Command([*module, "build", str(program), "-o", str(native)], where)
+    if subprocess.run(built.words, env=built.environment).returncode == 0:
+        starts.append(Start("what garden build makes", always(str(native))))
+    for name, suffix, how in OTHERS:
+        if shutil.which(name) is None:
+            print(f"{name} is not installed, so not measured: {how}")
+        else:
+            starts.append(Start(name, always(name, str(SOURCES / f"empty{suffix}"))))
+    return starts
