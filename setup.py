@@ -39,7 +39,7 @@ UNCOMPILED_PACKAGES = {
     "allocators/testing",  # Hypothesis inspects the functions that it drives
     "garden/std",  # their docstrings are their documentation
 }
-# What every warm start of the `garden` command loads, and so is small: a group of compiled modules takes longer to load.
+# What every warm start of the `garden` command loads, and so is small: groups of compiled modules take longer to load.
 WARM = {
     "allocators/mapping.py",
     "allocators/sizes.py",
@@ -83,7 +83,16 @@ COLD = {
     "garden/ir/parser.py",
     "garden/ir/printer.py",
     "garden/ir/verifier.py",
+    "garden/native/aot.py",
+    "garden/native/compiler.py",
+    "garden/native/dump.py",
+    "garden/native/entry.py",
     "garden/native/fusion.py",
+    "garden/native/hosts.py",
+    "garden/native/intrinsics.py",
+    "garden/native/module.py",
+    "garden/native/runtime.py",
+    "garden/native/system.py",
     "garden/pipeline.py",
     "garden/syntax/printer.py",
     "garden/syntax/unparser.py",

@@ -9,6 +9,7 @@ import sys
 import sysconfig
 import tempfile
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,9 @@ def run(*, rounds: int, scale: float, output: Path | None) -> None:
 
 def _starts(folder: Path) -> list[Start]:
     # The same garden as is imported here, wherever the benchmark is run.
-    where = {"PYTHONPATH": str(Path(garden.__file__).parent.parent), "GARDEN_CACHE_DIR": str(folder / "cache")}
+    root = Path(garden.__file__).parent.parent
+    installed = root == Path(sysconfig.get_path("purelib"))
+    where = {"GARDEN_CACHE_DIR": str(folder / "cache"), **({} if installed else {"PYTHONPATH": str(root)})}
     module = [sys.executable, "-P", "-m", "garden"]
     program = SOURCES / "empty.garden"
 
@@ -81,7 +84,7 @@ def _starts(folder: Path) -> list[Start]:
         return lambda: command
 
     def of_new_text() -> Command:
-        new.write_text(f"# {len(compiled.samples)} {len(first.samples)}\n")
+        new.write_text(f"# {next(number)}\n")
         return Command([*module, "run", str(new)], where)
 
     def without_cache() -> Command:
@@ -89,16 +92,15 @@ def _starts(folder: Path) -> list[Start]:
         return Command([*module, "run", str(program)], {**where, "GARDEN_CACHE_DIR": str(folder / "cache of one run")})
 
     new = folder / "new.garden"
-    compiled = Start("garden run, another program each time", of_new_text)
-    first = Start("garden run, empty cache", without_cache)
+    number = count()
     starts = [Start(PYTHON, always(sys.executable, "-c", "pass"))]
     script = Path(sys.executable).with_name("garden")
-    if script.exists() and Path(garden.__file__).is_relative_to(sysconfig.get_path("purelib")):
+    if installed and script.exists():
         starts.append(Start("garden run", always(str(script), "run", str(program))))
     starts += [
         Start("python -m garden run", always(*module, "run", str(program))),
-        compiled,
-        first,
+        Start("garden run, another program each time", of_new_text),
+        Start("garden run, empty cache", without_cache),
         Start("garden check", always(*module, "check", str(program))),
     ]
     native = folder / "executable"

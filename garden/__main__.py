@@ -2,6 +2,6 @@
 
 import sys
 
-from garden.cli.main import main
+from garden.cli.main import command
 
-sys.exit(main())
+sys.exit(command())

@@ -117,8 +117,8 @@ class Engine:
     def compile(self, source: str | Source, *, name: str = "<string>") -> Program:
         """Compile a program; diagnostics call it by its name.
 
-        Raises `CompileError` with all diagnostics where it is not valid, `AllocError` where a stage, or the machine that
-        will run it, finds no memory, and `EngineError` where the engine asked for is not available.
+        Raises `CompileError` with all diagnostics where it is not valid, `AllocError` where a stage, or the machine
+        that will run it, finds no memory, and `EngineError` where the engine asked for is not available.
         """
         if isinstance(source, str):
             source = Source(name, source.encode())

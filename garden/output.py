@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import sys
 
 TYPE_CHECKING = False
@@ -18,7 +19,7 @@ def write_stdout(data: bytes) -> None:
     """Write UTF-8 to the standard output that Python has at the moment. OSError where that is impossible."""
     stdout = sys.stdout
     if stdout is None:
-        raise OSError(errno.EBADF, "standard output is closed")
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
     binary = getattr(stdout, "buffer", None)
     if binary is None:
         stdout.write(data.decode())

@@ -48,6 +48,8 @@ def dump(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace, compilation: Compilation) -> int:
+    if options.own_process and _is_plain(options):
+        _become(options, compilation)
     machine_options = MachineOptions(
         options.engine,
         heap_limit=DEFAULT_LIMIT if options.heap_limit is None else _size(options.heap_limit),
@@ -62,6 +64,33 @@ def _run(options: argparse.Namespace, compilation: Compilation) -> int:
             write_perf_map(machine.symbols)
         machine.run()
     return 0
+
+
+def _is_plain(options: argparse.Namespace) -> bool:
+    """Whether there is nothing to be done for a run that an executable does not do."""
+    wishes = (options.alloc, options.alloc_stats, options.backtrace, options.heap_limit, options.stack_size)
+    return options.engine in ("auto", "jit") and not any([*wishes, options.verbose, options.perf_map])
+
+
+def _become(options: argparse.Namespace, compilation: Compilation) -> None:
+    """Let this process become the program. Returns where that is impossible."""
+    from garden.cli.become import become, can_become, executable_key
+    from garden.native.aot import build
+    from garden.native.cache import Cache
+    from garden.native.target import host_target
+
+    target = host_target()
+    if target is None or not can_become():
+        return
+    # What is wrong with the program is said as for any other engine.
+    compilation.optimise()
+    try:
+        executable = build(compilation, target, cache=Cache())
+    except (CompileError, ImportError):
+        # It calls what only Python has; or there is nothing to make machine code with.
+        return
+    Cache().store(executable_key(compilation.source, target, options.level), executable)
+    become(executable)
 
 
 def _note(text: str) -> None:

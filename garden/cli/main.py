@@ -7,6 +7,7 @@ program to standard error.
 
 from __future__ import annotations
 
+import gc
 import sys
 
 TYPE_CHECKING = False
@@ -23,7 +24,8 @@ DUMPS = ("tokens", "ast", "types", "ir", "bytecode", "llvm", "native")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Carry out one command line and return the exit code."""
     try:
-        status = _carry_out(list(sys.argv[1:] if arguments is None else arguments))
+        words = list(sys.argv[1:] if arguments is None else arguments)
+        status = _carry_out(words, own_process=arguments is None)
         if sys.stdout is not None:
             sys.stdout.flush()
         return status
@@ -34,7 +36,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return output_failed(error)
 
 
-def _carry_out(words: list[str]) -> int:
+def command() -> int:
+    """What the process of the command does: `main`, and then end."""
+    status = main()
+    # At its end Python looks through all objects for cycles that nobody refers to, which takes longer than a small
+    # program. Their memory goes back to the system anyway.
+    gc.freeze()
+    return status
+
+
+def _carry_out(words: list[str], *, own_process: bool) -> int:
     if words and words[0] not in COMMANDS and not _is_global_option(words[0]):
         # `garden FILE` is short for `garden run FILE`, with options anywhere.
         words.insert(0, "run")
@@ -42,7 +53,7 @@ def _carry_out(words: list[str]) -> int:
     if words and words[0] == "run":
         from garden.cli import warm
 
-        status = warm.run(words[1:])
+        status = warm.run(words[1:], own_process=own_process)
         if status is not None:
             return status
     elif words and words[0] in ("-V", "--version"):
@@ -62,6 +73,7 @@ def _carry_out(words: list[str]) -> int:
         return cache(options)
     from garden.cli import commands
 
+    options.own_process = own_process
     handlers = {"run": commands.run, "build": commands.build, "check": commands.check, "dump": commands.dump}
     return handlers[options.command](options)
 

@@ -31,7 +31,7 @@ def guarded(action: Callable[[], int], source: Source, stage: Callable[[], str])
         return fail(str(error), 2)
     except CompileError as error:
         for diagnostic in error.diagnostics:
-            say(diagnostic.render(source, color=_color()))
+            say(diagnostic.render(source, color=color()))
     except Trap as trap:
         _say_trap(trap, source)
     except EngineError as error:
@@ -47,7 +47,7 @@ def _say_trap(trap: Trap, source: Source) -> None:
         return
     from garden.diagnostics import Diagnostic
 
-    say(Diagnostic(trap.code, trap.message, trap.offset, 0).render(source, color=_color()))
+    say(Diagnostic(trap.code, trap.message, trap.offset, 0).render(source, color=color()))
     if trap.backtrace:
         say("at:")
         for depth, name in enumerate(trap.backtrace):
@@ -67,7 +67,7 @@ def output_failed(error: OSError) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if isinstance(error, BrokenPipeError):
         return _READER_HAS_GONE
-    return fail(f"cannot write the output: {error.strerror}", 1)
+    return fail(f"cannot write the output: error {error.errno}: {error.strerror}", 1)
 
 
 def say(line: str) -> None:
@@ -77,5 +77,6 @@ def say(line: str) -> None:
     print(line, file=sys.stderr)
 
 
-def _color() -> bool:
-    return sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+def color() -> bool:
+    """Whether what is said is coloured."""
+    return sys.stderr is not None and sys.stderr.isatty() and not os.environ.get("NO_COLOR")

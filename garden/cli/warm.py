@@ -10,6 +10,7 @@ which take longer than all else together. Where one needs a heap, it is loaded t
 
 from __future__ import annotations
 
+from garden.cli.become import become_kept, can_become, executable_key
 from garden.cli.report import guarded
 from garden.errors import ImageError
 from garden.native.cache import Cache
@@ -35,9 +36,16 @@ class _Options:
     heap_limit: int | None = None
     stack_size: int | None = None
 
+    def is_plain(self) -> bool:
+        """Whether there is nothing that an executable does not do."""
+        return not self.backtrace and self.heap_limit is None and self.stack_size is None
 
-def run(words: Sequence[str]) -> int | None:
-    """Run a program as `garden run` with these words does. The exit code, or None where that is not for here."""
+
+def run(words: Sequence[str], *, own_process: bool = False) -> int | None:
+    """Run a program as `garden run` with these words does. The exit code, or None where that is not for here.
+
+    In a process of its own that may be replaced, it does not return at all where the cache has an executable.
+    """
     options = _options(words)
     target = host_target()
     if options is None or target is None:
@@ -47,6 +55,8 @@ def run(words: Sequence[str]) -> int | None:
             source = Source(options.file, file.read())
     except (OSError, ValueError):
         return None
+    if own_process and options.is_plain() and can_become():
+        become_kept(Cache(), executable_key(source, target, options.level))
     key = program_key(source.text, target, level=options.level, backtrace=options.backtrace)
     program = load_program(Cache(), key)
     hosts = None if program is None else standard_hosts(program)
@@ -59,7 +69,8 @@ def run(words: Sequence[str]) -> int | None:
 
     def arena() -> Arena[PageAlloc]:
         # What the stage `run` has where nobody says otherwise.
-        from allocators import Arena, PageAlloc
+        from allocators.arena import Arena
+        from allocators.page import PageAlloc
 
         arenas.append(Arena(PageAlloc()))
         return arenas[-1]

@@ -79,7 +79,8 @@ declare i64 @llvm.read_register.i64(metadata)
 declare ptr @llvm.frameaddress.p0(i32)
 !0 = !{{!"{stack_pointer}"}}
 !1 = !{{!"branch_weights", i32 1, i32 1000000}}
-define internal fastcc void @garden_trap(i64 %message, i64 %where, i64 %a, i64 %b) noinline noreturn cold "frame-pointer"="all" {{
+define internal fastcc void @garden_trap(i64 %message, i64 %where, i64 %a, i64 %b)
+    noinline noreturn cold "frame-pointer"="all" {{
   store i64 %message, ptr {field("trap")}
   store i64 %where, ptr {field("where")}
   store i64 %a, ptr {field("trap_a")}

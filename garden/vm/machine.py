@@ -144,8 +144,9 @@ def spill_overflow(error: MemoryError) -> Trap:
 class Machine(Generic[A]):
     """Runs one program, as often as one likes.
 
-    `spill` is the spill stack to use, which every run resets, else it has `spill_bytes`; `write` gets the output; `heap_limit` is in bytes,
-    `frame_limit` in active calls. With `backtrace`, a trap carries the names of the active functions.
+    `spill` is the spill stack to use, which every run resets, else it has `spill_bytes`; `write` gets the output;
+    `heap_limit` is in bytes, `frame_limit` in active calls. With `backtrace`, a trap carries the names of the active
+    functions.
     """
 
     __slots__ = (

@@ -248,8 +248,8 @@ def test_an_engine_that_cannot_run_says_why(capfd: Captured) -> None:
 @pytest.mark.parametrize(
     ("redirection", "status", "said"),
     [
-        (">/dev/full", 1, "garden: cannot write the output: No space left on device\n"),
-        (">&-", 1, "garden: cannot write the output: standard output is closed\n"),
+        (">/dev/full", 1, "garden: cannot write the output: error 28: No space left on device\n"),
+        (">&-", 1, "garden: cannot write the output: error 9: Bad file descriptor\n"),
         ("| true", 0, ""),
     ],
 )

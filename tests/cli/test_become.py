@@ -1,0 +1,97 @@
+"""The process of the command becomes the program that it is to run, and nobody can tell."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from garden.native.target import host_target
+
+ROOT = Path(__file__).parent.parent.parent
+
+Write = Callable[[str], str]
+
+pytestmark = pytest.mark.skipif(host_target() is None, reason="there is no machine code for this system")
+
+#: Shows by `/proc` whose process it is, from outside, while it waits for its reader.
+ENDLESS = 'import "io"\nfn f(n:Int) { io.println(n) f(n + 1) }\nf(0)\n'
+SUM = 'import "io"\nfn sum(n:Int) Int { match { n == 0 { 0 } { n + sum(n - 1) } } }\nio.println(sum(9))\n'
+TRAP = 'import "io"\nio.println("before")\nfn half(n:Int) Int {\n\t10 / n\n}\nhalf(0)\n'
+WRONG = "1 + true\n"
+PYTHON_ONLY = 'import ("io" "str" "unsafe/syscall")\nio.println(str.len(syscall.uname().sysname) > 0)\n'
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
+    """Writes a program and returns its path; the cache is empty."""
+    monkeypatch.setenv("GARDEN_CACHE_DIR", str(tmp_path / "cache"))
+
+    def write(text: str) -> str:
+        path = tmp_path / "program.garden"
+        path.write_text(text)
+        return str(path)
+
+    return write
+
+
+def command(*words: str) -> list[str]:
+    return [sys.executable, "-m", "garden", "run", *words]
+
+
+def run(*words: str) -> tuple[int, str, str]:
+    done = subprocess.run(command(*words), capture_output=True, text=True, check=False, timeout=60)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("text", [SUM, TRAP, WRONG, PYTHON_ONLY])
+def test_cold_and_warm_say_what_the_reference_engine_says(write: Write, text: str) -> None:
+    path = write(text)
+    expected = run("--engine", "reference", path)
+    for _ in range(2):
+        assert run(path) == expected
+        assert run("--engine", "jit", path) == expected
+
+
+def test_python_is_gone_while_the_program_runs(write: Write) -> None:
+    path = write(ENDLESS)
+    for _ in range(2):
+        with subprocess.Popen(command(path), stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "0\n"
+            mapped = Path(f"/proc/{process.pid}/maps").read_text()
+            process.stdout.close()
+            # As of any program whose reader has gone.
+            assert process.wait() == -13
+        assert "python" not in mapped
+
+
+@pytest.mark.parametrize("options", [["--alloc-stats"], ["-B"], ["--heap-limit", "1M"], ["--verbose"]])
+def test_who_wants_more_than_the_program_gets_it_from_python(write: Write, options: list[str]) -> None:
+    path = write(TRAP)
+    assert run(path) == run("--engine", "reference", path)
+    status, out, err = run(*options, path)
+    assert (status, out) == (1, "before\n")
+    assert f"{path}:4:5: T0001" in err
+
+
+def test_a_program_by_another_name_says_that_name(write: Write, tmp_path: Path) -> None:
+    first = write(TRAP)
+    second = tmp_path / "other.garden"
+    os.rename(first, second)
+    assert str(second) in run(str(second))[2]
+    os.rename(second, first)
+    assert first in run(first)[2]
+
+
+def test_the_environment_and_standard_input_stay(write: Write) -> None:
+    path = write(SUM)
+    for _ in range(2):
+        done = subprocess.run(
+            ["sh", "-c", f"echo line | ({' '.join(command(path))}; cat)"], capture_output=True, text=True, check=True
+        )
+        assert done.stdout == "45\nline\n"
