@@ -2,7 +2,8 @@
 
 Each program is a process of its own that checks its result. What counts is its time less that of the same runtime's
 empty program, which runs in the same rounds: so garden's time includes compiling, unless the program is in the
-cache, and that of a JIT its warming up, but not what Python needs to start. The whole time and the memory are reported as well.
+cache, and that of a JIT its warming up, but not what Python needs to start. The whole time and the memory are reported
+as well.
 """
 
 from __future__ import annotations

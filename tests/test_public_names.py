@@ -98,22 +98,40 @@ def test_the_public_names_of_allocators() -> None:
     assert public(allocators) == ALLOCATORS
 
 
-def test_type_checkers_see_the_names_of_garden_that_there_are() -> None:
-    tree = ast.parse((ROOT / "garden" / "__init__.py").read_text())
-    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module != "typing"]
+@pytest.mark.parametrize(("package", "names"), [(garden, GARDEN), (allocators, ALLOCATORS - {"COMPILED"})])
+def test_type_checkers_see_the_names_that_there_are(package: ModuleType, names: set[str]) -> None:
+    tree = ast.parse((ROOT / package.__name__ / "__init__.py").read_text())
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     seen = {alias.asname: (node.module, alias.name) for node in imports for alias in node.names if alias.asname}
-    assert set(seen) == GARDEN
+    assert set(seen) - {"reset"} == names
     for name, (module, original) in seen.items():
+        value = getattr(package, name)
         assert module is not None
-        assert getattr(garden, name) is getattr(sys.modules[module], original)
+        assert value is (sys.modules[f"{module}.{name}"] if name == "reset" else getattr(sys.modules[module], original))
 
 
-def test_an_unknown_name_of_garden_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="module 'garden' has no attribute 'Machine'"):
-        garden.Machine  # noqa: B018
+@pytest.mark.parametrize("package", [garden, allocators])
+def test_an_unknown_name_is_an_attribute_error(package: ModuleType) -> None:
+    with pytest.raises(AttributeError, match=f"module '{package.__name__}' has no attribute 'Machine'"):
+        package.Machine  # noqa: B018
 
 
-def test_importing_garden_loads_no_stage() -> None:
-    code = "import sys, garden; print([name for name in sys.modules if name.startswith(('garden.', 'allocators'))])"
+def test_a_name_is_the_same_however_its_module_was_loaded() -> None:
+    code = (
+        "import allocators.profiling, allocators.reset, allocators; print(allocators.profile, allocators.reset.NEWEST)"
+    )
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert printed.stdout.strip() == "[]"
+    assert printed.stdout.strip() == "<class 'allocators.profiling.profile'> newest"
+
+
+def test_importing_everything_from_allocators_gives_all_names() -> None:
+    names: dict[str, object] = {}
+    exec("from allocators import *", names)
+    assert set(names) - {"__builtins__"} == ALLOCATORS
+
+
+@pytest.mark.parametrize("package", ["garden", "allocators", "allocators.collections"])
+def test_importing_a_package_loads_no_module_of_it(package: str) -> None:
+    code = f"import sys, {package}; print([name for name in sys.modules if name.startswith(('garden', 'allocators'))])"
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert set(ast.literal_eval(printed.stdout)) == {package, package.partition(".")[0]}
