@@ -55,7 +55,7 @@ def become(executable: bytes) -> None:
         file = _in_memory(executable)
     except OSError:
         return
-    import _signal
+    import _signal  # type: ignore[import-not-found]
 
     # Python ignores it, and what is ignored stays so.
     before = _signal.signal(_SIGPIPE, _SIG_DFL)
