@@ -110,6 +110,8 @@ else:
         "TracingAllocator": "tracing",
         "Waste": "waste",
     }
+    # For `from allocators import *`.
+    __all__ = [*_HOMES, "COMPILED"]
 
     def __getattr__(name):
         from importlib import import_module

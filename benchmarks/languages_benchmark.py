@@ -40,12 +40,16 @@ EMPTY = "empty"
 STACK = 256 << 20
 # Net milliseconds below this are within noise; in ratios they count as this.
 FLOOR = 0.3
+# Engines that run bytecode, which the cache does not have.
+_OF_BYTECODE = ("interpreter", "reference")
+_RAN = re.compile(r"ran in ([0-9.]+) ms")
 
 
 class Runtime:
     """A way to run programs. `command` makes one of a source, and raises `CalledProcessError` where it is refused.
 
-    Of the suffixes, the first that a workload has is its source. Only each `every`-th round runs a slow one.
+    Of the suffixes, the first that a workload has is its source. Only each `every`-th round runs a slow one. One that
+    `reports` says itself how long a program ran, without compiling it, which it does each time.
     """
 
     def __init__(
@@ -56,12 +60,14 @@ class Runtime:
         *,
         version: Sequence[str] = (),
         every: int = 1,
+        reports: bool = False,
     ) -> None:
         self.name = name
         self.suffixes = suffixes
         self.command = command
         self.version = version
         self.every = every
+        self.reports = reports
 
     def source(self, workload: str) -> Path:
         """The workload in the runtime's language."""
@@ -98,11 +104,13 @@ def run(
             for name, by in commands.items()
             if EMPTY in memory[name]
         }
-        samples = _samples({runtime.name: runtime.every for runtime in used}, commands, rounds)
+        samples, reported = _samples({runtime.name: runtime for runtime in used}, commands, rounds)
         versions = {runtime.name: _first_line(runtime.version) for runtime in used if runtime.version}
     whole = {name: {key: statistics.median(of) for key, of in by.items()} for name, by in samples.items()}
     spread = {name: {key: _spread(of) for key, of in by.items()} for name, by in samples.items()}
     net = {name: {key: whole[name][key] - by[EMPTY] for key in by if key != EMPTY} for name, by in whole.items()}
+    for name, by in reported.items():
+        net[name].update({key: statistics.median(of) for key, of in by.items() if key != EMPTY})
     _report(chosen, whole, net, spread, memory)
     if output is not None:
         data = {
@@ -177,8 +185,10 @@ def _garden(folder: Path) -> list[Runtime]:
     engines = [] if listed is None else re.split(r",\s*", listed[1])
     runtimes = []
     for name in engines:
-        command = _given_source([*words, "run", "--engine", name], where)
-        runtimes.append(Runtime(f"garden-{name}", [".garden"], command, every=10 if name == "reference" else 1))
+        reports = name in _OF_BYTECODE
+        command = _given_source([*words, "run", *(["--time"] if reports else []), "--engine", name], where)
+        every = 10 if name == "reference" else 1
+        runtimes.append(Runtime(f"garden-{name}", [".garden"], command, every=every, reports=reports))
     if re.search(r"^ +build\b", help_of(), re.MULTILINE):
         build = _compiled(folder, lambda path, out: [*words, "build", str(path), "-o", str(out)], where)
         runtimes.append(Runtime("garden-executable", [".garden"], build))
@@ -231,22 +241,33 @@ def _memory(commands: dict[str, dict[str, Command]]) -> tuple[Times, list[str]]:
     return memory, failures
 
 
+# By runtime and workload, milliseconds of each run.
+_Samples = dict[str, dict[str, list[float]]]
+
+
 def _samples(
-    every: dict[str, int], commands: dict[str, dict[str, Command]], rounds: int
-) -> dict[str, dict[str, list[float]]]:
-    """Milliseconds of each run. A round runs a workload on all runtimes before it goes on to the next workload."""
-    samples: dict[str, dict[str, list[float]]] = {name: {key: [] for key in by} for name, by in commands.items()}
+    runtimes: dict[str, Runtime], commands: dict[str, dict[str, Command]], rounds: int
+) -> tuple[_Samples, _Samples]:
+    """Whole times, and those that runtimes report. A round runs a workload on all runtimes before the next workload."""
+    samples: _Samples = {name: {key: [] for key in by} for name, by in commands.items()}
+    reported: _Samples = {name: {key: [] for key in by} for name, by in commands.items() if runtimes[name].reports}
     schedule = [
         (name, workload)
         for number in range(rounds)
         for workload in (EMPTY, *WORKLOADS)
         for name in commands
-        if workload in commands[name] and number % every[name] == 0
+        if workload in commands[name] and number % runtimes[name].every == 0
     ]
     for done, (name, workload) in enumerate(schedule):
-        samples[name][workload].append(commands[name][workload].seconds() * 1e3)
+        command = commands[name][workload]
+        if name in reported:
+            seconds, milliseconds = command.reported(_RAN)
+            reported[name][workload].append(milliseconds)
+        else:
+            seconds = command.seconds()
+        samples[name][workload].append(seconds * 1e3)
         progress(done + 1, len(schedule))
-    return samples
+    return samples, reported
 
 
 def _first_line(words: Sequence[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import subprocess
 from collections.abc import Sequence
 from time import perf_counter
@@ -34,6 +35,26 @@ class Command:
         elapsed = perf_counter() - start
         self._check(status)
         return elapsed, usage.ru_utime + usage.ru_stime
+
+    def reported(self, pattern: re.Pattern[str]) -> tuple[float, float]:
+        """Run the program; the seconds that have passed, and the number that it says on standard error.
+
+        The number is the first group of the pattern. Raises `ChildProcessError`.
+        """
+        start = perf_counter()
+        done = subprocess.run(
+            self.words,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        elapsed = perf_counter() - start
+        found = pattern.search(done.stderr)
+        if done.returncode != 0 or found is None:
+            raise ChildProcessError(f"exit code {done.returncode}: {' '.join(self.words)}")
+        return elapsed, float(found[1])
 
     def peak_bytes(self) -> int:
         """Run the program; the most memory it had resident. Raises `ChildProcessError`.

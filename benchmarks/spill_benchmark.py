@@ -21,7 +21,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Final
 
-from allocators import Allocator, Arena, PageAlloc, StackAlloc
+from allocators import Allocator, PageAlloc, StackAlloc
 from allocators.collections import Vec
 from benchmarks.languages_benchmark import SOURCES, WORKLOADS
 from benchmarks.measure import environment, medians, optional, print_table, write_json
@@ -136,12 +136,11 @@ def run(*, rounds: int, scale: float, output: Path | None) -> None:
     target = host_target()
     if target is None:
         raise SystemExit("there is no native code for this system")
-    with Arena(PageAlloc()) as scratch:
-        runtime = RuntimeFunctions(target, scratch)
-        usual, vector = [
-            compile_text(interpreter_text(target, runtime, variant=variant), target)
-            for variant in (Variant(), VectorVariant())
-        ]
+    runtime = RuntimeFunctions(target)
+    usual, vector = [
+        compile_text(interpreter_text(target, runtime, variant=variant), target)
+        for variant in (Variant(), VectorVariant())
+    ]
     makers: dict[str, Callable[[Code[Any], Allocator], InterpreterMachine]] = {
         "vector": lambda code, allocator: VectorMachine(code, _image(vector), allocator),
         "process stack": lambda code, allocator: InterpreterMachine(code, _image(usual), allocator),

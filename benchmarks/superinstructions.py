@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy
 
-from allocators import Arena, PageAlloc
+from allocators import PageAlloc
 from benchmarks.languages_benchmark import SOURCES, WORKLOADS
 from garden.bytecode.ops import CALL, DEST, HALT, JMP, OPS, SOURCE, SWITCH, SYS, TAIL
 from garden.bytecode.superinstructions import (
@@ -273,8 +273,7 @@ def main() -> None:
     target = host_target()
     if target is None:
         raise SystemExit("there is no native code for this system")
-    with Arena(PageAlloc()) as scratch:
-        text = interpreter_text(target, RuntimeFunctions(target, scratch), (), CountingVariant())
+    text = interpreter_text(target, RuntimeFunctions(target), (), CountingVariant())
     object = compile_text(text, target)
     profiles = [profile(workload, object) for workload in WORKLOADS]
     choose(profiles, most=options.most, longest=options.longest, least=options.least)

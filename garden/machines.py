@@ -21,7 +21,7 @@ from garden.errors import EngineError, ImageError
 from garden.native.cache import Cache
 from garden.native.target import host_target
 from garden.output import write_stdout
-from garden.pipeline import SCRATCH, Compilation
+from garden.pipeline import Compilation
 from garden.std import STANDARD
 from garden.vm.heap import DEFAULT_LIMIT
 from garden.vm.machine import FRAME_LIMIT, SPILL_BYTES, Machine
@@ -156,7 +156,7 @@ def _interpreter(compilation: Compilation, options: MachineOptions, target: str,
 
     code = compilation.emit()
     compilation.stage = "native"
-    image = Image(interpreter_object(target, compilation.allocators[SCRATCH], Cache()), pages, externals())
+    image = Image(interpreter_object(target, Cache()), pages, externals())
     compilation.stage = "run"
     return InterpreterMachine(
         code,

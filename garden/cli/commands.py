@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from time import perf_counter
 
 from allocators import Allocator
 from allocators.sizes import parse_size
@@ -57,19 +58,24 @@ def _run(options: argparse.Namespace, compilation: Compilation) -> int:
         backtrace=options.backtrace,
         note=_note if options.verbose else None,
     )
+    start = perf_counter()
     with make_machine(compilation, machine_options, whole=False) as machine:
         if options.perf_map and not isinstance(machine, Machine):
             from garden.native.dump import write_perf_map
 
             write_perf_map(machine.symbols)
+        compiled = perf_counter()
         machine.run()
+        ran = perf_counter()
+    if options.time:
+        _note(f"compiled in {(compiled - start) * 1e3:.2f} ms, ran in {(ran - compiled) * 1e3:.2f} ms")
     return 0
 
 
 def _is_plain(options: argparse.Namespace) -> bool:
     """Whether there is nothing to be done for a run that an executable does not do."""
     wishes = (options.alloc, options.alloc_stats, options.backtrace, options.heap_limit, options.stack_size)
-    return options.engine in ("auto", "jit") and not any([*wishes, options.verbose, options.perf_map])
+    return options.engine in ("auto", "jit") and not any([*wishes, options.verbose, options.perf_map, options.time])
 
 
 def _become(options: argparse.Namespace, compilation: Compilation) -> None:

@@ -115,6 +115,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--perf-map", action="store_true", help="tell `perf` the names of functions in machine code (/tmp/perf-PID.map)"
     )
+    run.add_argument("--time", action="store_true", help="say how long compiling and running took")
     run.add_argument("-v", "--verbose", action="store_true", help="say which engines cannot run it, and why")
 
     build = commands.add_parser("build", parents=[common], help="make an executable of a program")

@@ -65,7 +65,7 @@ def translate_program(
 
     `host` are names of functions of the host of executables that must be in it.
     """
-    runtime = RuntimeFunctions(target, scratch, cache, host=bool(host))
+    runtime = RuntimeFunctions(target, cache, host=bool(host))
     translator = Translator(ir, scratch, PREFIX, STACK_POINTER[target], runtime.signatures, backtrace=backtrace)
     try:
         entry = ir.function_count - 1

@@ -56,7 +56,7 @@ _SPILL_TOP: Final = FIELD["spill_top"]
 _SPILL_END: Final = FIELD["spill_end"]
 
 
-def interpreter_object(target: str, scratch: Allocator, cache: Cache | None = None) -> bytes:
+def interpreter_object(target: str, cache: Cache | None = None) -> bytes:
     """The object that all machines for a target load, whatever their programs are.
 
     Where the cache has it, llvmlite is not needed; else ImportError where that is not installed. It is of no matter
@@ -69,7 +69,7 @@ def interpreter_object(target: str, scratch: Allocator, cache: Cache | None = No
         from garden.native.module import RuntimeFunctions
         from garden.native.target import compile_text
 
-        object = compile_text(interpreter_text(target, RuntimeFunctions(target, scratch, cache)), target)
+        object = compile_text(interpreter_text(target, RuntimeFunctions(target, cache)), target)
         if cache is not None:
             cache.store(key, object)
     return object

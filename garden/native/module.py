@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable
 from typing import Final
 
-from allocators import Allocator
+from allocators import Arena, PageAlloc
 from garden.native import intrinsics
 from garden.native.body import declarations, field
 from garden.native.cache import Cache, digest
@@ -32,13 +32,13 @@ class RuntimeFunctions:
     With `host`, those of the host of executables too.
     """
 
-    def __init__(self, target: str, scratch: Allocator, cache: Cache | None = None, *, host: bool = False) -> None:
+    def __init__(self, target: str, cache: Cache | None = None, *, host: bool = False) -> None:
         self.signatures: Final[dict[str, Signature]] = {}
         self._texts: Final[dict[str, str]] = {}
         self._callees: Final[dict[str, list[str]]] = {}
         key = digest(b"host" if host else b"runtime", target.encode(), fingerprint())
         kept = None if cache is None else cache.load(key)
-        rows = _translate(target, scratch, host) if kept is None else json.loads(kept)
+        rows = _translate(target, host) if kept is None else json.loads(kept)
         if cache is not None and kept is None:
             cache.store(key, json.dumps(rows).encode())
         for name, result, parameters, shape, slots, callees, text in rows:
@@ -59,10 +59,11 @@ class RuntimeFunctions:
         return "".join([self._texts[name] for name in self._texts if name in known])
 
 
-def _translate(target: str, scratch: Allocator, host: bool) -> list[_Row]:
+def _translate(target: str, host: bool) -> list[_Row]:
     """Name, signature (see `Signature`), names of the callees and text of each function."""
     rows: list[_Row] = []
-    with runtime_ir(scratch, host=host) as ir:
+    # The runtime is no part of the program, whose figures must not depend on what is in the cache.
+    with Arena(PageAlloc()) as scratch, runtime_ir(scratch, host=host) as ir:
         # The host runs little and seldom.
         small_from = SOURCE.stat().st_size if host else None
         translator = Translator(ir, scratch, _PREFIX, STACK_POINTER[target], small_from=small_from)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -267,3 +268,11 @@ def test_the_command_is_a_process_too() -> None:
         [sys.executable, "-m", "garden", "run", FIB], capture_output=True, text=True, check=False, timeout=60
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "6765\n", "")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_time_says_how_long_it_took(engine: str, capfd: Captured) -> None:
+    assert main(["run", "--time", "--engine", engine, FIB]) == 0
+    out, err = capfd.readouterr()
+    assert out == "6765\n"
+    assert re.fullmatch(r"garden: compiled in \d+\.\d\d ms, ran in \d+\.\d\d ms\n", err)

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from allocators import PageAlloc
 from garden.native.compiler import compile_program
 from garden.native.image import ObjectFile, link, parse, place
 from garden.native.interpreter import interpreter_text
@@ -47,8 +46,7 @@ def jit_object() -> bytes:
 
 
 def interpreter_object() -> bytes:
-    with PageAlloc() as scratch:
-        return compile_text(interpreter_text(AARCH64, RuntimeFunctions(AARCH64, scratch)), AARCH64)
+    return compile_text(interpreter_text(AARCH64, RuntimeFunctions(AARCH64)), AARCH64)
 
 
 def signed(value: int, bits: int) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import garden
-from allocators import Allocator, AllocError, Arena, FailingAllocator, MetricAllocator, PageAlloc, StackAlloc
+from allocators import Allocator, AllocError, FailingAllocator, MetricAllocator, PageAlloc, StackAlloc
 from allocators.testing import Failures, check_every_failure
 from garden.bytecode.disassemble import disassemble
 from garden.bytecode.ops import OPS
@@ -39,8 +39,7 @@ LINE = 64
 def image() -> Image:
     target = host_target()
     assert target is not None
-    with Arena(PageAlloc()) as scratch:
-        return Image(interpreter_object(target, scratch, Cache()), PageAlloc(), externals())
+    return Image(interpreter_object(target, Cache()), PageAlloc(), externals())
 
 
 class Bench:

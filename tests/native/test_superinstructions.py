@@ -113,7 +113,7 @@ class Bench:
         self.checked.hosts.append(HostFunction("test", "add", (("n", Int),), Int, lambda n: (n + 5) % 100))
         target = host_target()
         assert target is not None
-        self.object = interpreter_object(target, self.allocator, Cache())
+        self.object = interpreter_object(target, Cache())
 
     def code(self, words: list[int]) -> Code[Any]:
         code: Code[Any] = Code(self.allocator, self.checked)

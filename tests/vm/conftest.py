@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from allocators import Allocator, AllocError, Arena, BaseAllocator, Block, Layout, PageAlloc
+from allocators import Allocator, AllocError, BaseAllocator, Block, Layout, PageAlloc
 from allocators.collections import Interner
 from garden.bytecode.code import Code
 from garden.native.cache import Cache
@@ -50,8 +50,7 @@ def interpreter(code: Code[Allocator], allocator: Allocator, **options: Any) -> 
     """The engine that does in machine code what the reference engine does."""
     target = host_target()
     assert target is not None
-    with Arena(PageAlloc()) as scratch:
-        image = Image(interpreter_object(target, scratch, Cache()), PageAlloc(), externals())
+    image = Image(interpreter_object(target, Cache()), PageAlloc(), externals())
     return InterpreterMachine(code, image, allocator, **options)
 
 
