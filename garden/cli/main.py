@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 COMMANDS = ("run", "build", "check", "dump", "doc", "cache")
+#: What a shell has for a program that Ctrl-C has ended.
+_INTERRUPTED = 128 + 2
+
 ENGINES = ("auto", "jit", "interpreter", "reference")
 TARGETS = ("x86_64-linux", "aarch64-linux")
 DUMPS = ("tokens", "ast", "types", "ir", "bytecode", "llvm", "native")
@@ -34,6 +37,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from garden.cli.report import output_failed
 
         return output_failed(error)
+    except KeyboardInterrupt:
+        # While a program runs, it is a trap; this was before or after.
+        from garden.cli.report import fail
+
+        return fail("interrupted", _INTERRUPTED)
 
 
 def command() -> int:

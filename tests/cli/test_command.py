@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from engines import ENGINES, IDLE
 
+from garden.cli import commands
 from garden.cli.main import main
 from garden.pipeline import SCRATCH, STAGES
 
@@ -276,3 +277,12 @@ def test_time_says_how_long_it_took(engine: str, capfd: Captured) -> None:
     out, err = capfd.readouterr()
     assert out == "6765\n"
     assert re.fullmatch(r"garden: compiled in \d+\.\d\d ms, ran in \d+\.\d\d ms\n", err)
+
+
+def test_ctrl_c_before_the_program_runs_is_no_traceback(capfd: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(commands, "_read", interrupted)
+    assert main(["check", FIB]) == 130
+    assert capfd.readouterr() == ("", "garden: interrupted\n")

@@ -133,6 +133,9 @@ SPIN = FINE + "fn spin(n:Int) Int { spin(n + 1) }\nfn climb(n:Int) Int { 1 + cli
 SLOW = "fn slow(n:Int) Int { match { n == 0 { 7 } { slow(n - 1) } } }\n"
 
 
+START = 'fn start(n:Int) { match { n == 0 {} { io.println("started") start(n - 1) } } }\n'
+
+
 def interrupt_after(seconds: float) -> threading.Timer:
     timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
@@ -178,20 +181,20 @@ def test_a_handler_that_raises_nothing_lets_the_program_go_on(engine: garden.Eng
 @pytest.mark.parametrize("name", NATIVE)
 def test_ctrl_c_ends_the_command(name: str, tmp_path: Path) -> None:
     path = tmp_path / "spin.garden"
-    path.write_text('import "io"\nio.println("started")\n' + "fn spin(n:Int) Int { spin(n + 1) }\nspin(0)\n")
+    # As much as no buffer holds back.
+    path.write_text('import "io"\n' + START + "fn spin(n:Int) Int { spin(n + 1) }\nstart(5000)\nspin(0)\n")
     process = subprocess.Popen(
         [sys.executable, "-m", "garden", "run", "--engine", name, str(path)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
-    time.sleep(1.5)
-    while process.poll() is None:
-        process.send_signal(signal.SIGINT)
-        time.sleep(0.5)
-    out, err = process.communicate()
+    assert process.stdout is not None
+    assert process.stdout.readline() == "started\n"
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
     assert process.returncode == 1, err
-    assert out == "started\n"
+    assert out == "started\n" * 4999
     assert "T0007: interrupted" in err
 
 
