@@ -16,7 +16,7 @@ from allocators._mypyc import i64, mypyc_attr
 from allocators.base import BaseAllocator, as_base, as_pages, close_parent, owned_by
 from allocators.block import Block, Region
 from allocators.layout import Layout
-from allocators.protocol import Access, Allocator, MisuseError, Pages
+from allocators.protocol import Access, Allocator, MisuseError
 from allocators.reset import ResetPolicy
 from allocators.scope import Checkpoint, Ledger, Scope, checkpoint_through, reset_through, restore_through
 
@@ -44,11 +44,11 @@ class Adaptor(BaseAllocator, Generic[A]):
     @property
     def page_size(self) -> int:
         """Bytes in a page of the parent; AttributeError where it does not hand out whole pages."""
-        parent = self._parent
-        if not isinstance(parent, Pages):
+        try:
+            return as_pages(self._parent).page_size
+        except MisuseError as error:
             # As if there were no such attribute: so an adaptor is one of `Pages` where its parent is.
-            raise AttributeError(f"{parent!r} does not hand out whole pages")
-        return parent.page_size
+            raise AttributeError(str(error)) from None
 
     def protect(self, block: Block, access: Access, offset: int = 0, size: int | None = None) -> None:
         """Forwarded to a parent that hands out whole pages; `MisuseError` for any other."""

@@ -158,7 +158,8 @@ def owned_by(allocator: object, block: Block) -> bool:
 
 def as_pages(allocator: object) -> Pages:
     """An allocator as one that hands out whole pages; `MisuseError` where it is not."""
-    if not isinstance(allocator, Pages):
+    # Since Python 3.12, a protocol asks no more than whether the class has the attribute, as that of an adaptor does.
+    if not isinstance(allocator, Pages) or getattr(allocator, "page_size", None) is None:
         raise MisuseError(f"{allocator!r} does not hand out whole pages")
     return allocator
 

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from allocators import Allocator, MisuseError, Pages, StackAlloc
+from allocators.base import as_pages
 from garden.errors import EngineError, ImageError
 from garden.native.cache import Cache
 from garden.native.target import host_target
@@ -97,17 +98,15 @@ def _make(engine: str, compilation: Compilation, options: MachineOptions, whole:
     target = host_target()
     if target is None:
         raise EngineError(f"the engine {engine} does not run on this system")
-    pages = compilation.allocators["native"]
-    if not isinstance(pages, Pages):
-        raise EngineError(f"the engine {engine} needs an allocator of pages for the stage native, not {pages}")
     try:
+        pages = as_pages(compilation.allocators["native"])
         if engine == "jit":
             return _jit(compilation, options, target, pages, whole)
         return _interpreter(compilation, options, target, pages)
     except ImportError as error:
         raise EngineError(f"the engine {engine} needs llvmlite: {error}") from error
     except (ImageError, MisuseError) as error:
-        # Misused is an allocator that cannot protect pages, behind an adaptor that could.
+        # Misused is an allocator for the stage `native` that cannot protect pages.
         raise EngineError(f"the engine {engine} cannot load its code: {error}") from error
 
 

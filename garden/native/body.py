@@ -141,10 +141,6 @@ class Body:
         self._lines.append(f"{label}:\n")
         self.block = label
 
-    def mark(self) -> int:
-        """The place where the next line will stand, for `insert`."""
-        return len(self._lines)
-
     def take(self) -> str:
         """The lines so far, which are then forgotten; names go on counting."""
         text = "".join(self._lines)

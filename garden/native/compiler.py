@@ -9,7 +9,7 @@ from garden.native.cache import Cache, digest
 from garden.native.hosts import python_hosts
 from garden.native.module import RuntimeFunctions, module_text
 from garden.native.programs import NativeProgram
-from garden.native.target import STACK_POINTER, compile_text
+from garden.native.target import compile_text
 from garden.native.translate import Translator
 
 #: Begins the LLVM names of the program's functions.
@@ -66,7 +66,7 @@ def translate_program(
     `host` are names of functions of the host of executables that must be in it.
     """
     runtime = RuntimeFunctions(target, cache, host=bool(host))
-    translator = Translator(ir, scratch, PREFIX, STACK_POINTER[target], runtime.signatures, backtrace=backtrace)
+    translator = Translator(ir, scratch, PREFIX, runtime.signatures, backtrace=backtrace)
     try:
         entry = ir.function_count - 1
         pending = list(range(1, ir.function_count)) if whole else [entry]

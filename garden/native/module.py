@@ -66,7 +66,7 @@ def _translate(target: str, host: bool) -> list[_Row]:
     with Arena(PageAlloc()) as scratch, runtime_ir(scratch, host=host) as ir:
         # The host runs little and seldom.
         small_from = SOURCE.stat().st_size if host else None
-        translator = Translator(ir, scratch, _PREFIX, STACK_POINTER[target], small_from=small_from)
+        translator = Translator(ir, scratch, _PREFIX, small_from=small_from)
         try:
             names = [signature.name.removeprefix(_PREFIX) for signature in translator.signatures]
             # The last one is what stands outside of functions, which is nothing.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from llvmlite.binding import TargetMachine
 
-#: What native code can be made for: name, LLVM triple, processor, features, byte offset of what a stack needs.
+#: What native code can be made for.
 X86_64: Final = "x86_64-linux"
 AARCH64: Final = "aarch64-linux"
 
@@ -33,13 +33,6 @@ def host_target() -> str | None:
         return None
     target = f"{os.uname().machine}-linux"
     return target if target in _TRIPLES else None
-
-
-def versions() -> str:
-    """What objects depend on beside their text."""
-    import llvmlite
-
-    return f"llvmlite {llvmlite.__version__}"
 
 
 def _machine(target: str, level: int) -> TargetMachine:

@@ -97,7 +97,6 @@ class Translator:
         ir: Ir[Allocator],
         scratch: Allocator,
         prefix: str,
-        stack_pointer: str,
         runtime: Mapping[str, Signature] | None = None,
         *,
         backtrace: bool = False,
@@ -105,7 +104,6 @@ class Translator:
     ) -> None:
         self._ir: Final = ir
         self._prefix: Final = prefix
-        self._stack_pointer: Final = stack_pointer
         self._runtime: Final = runtime
         self._backtrace: Final = backtrace
         self._small_from: Final = small_from
