@@ -12,7 +12,7 @@ from time import perf_counter
 # From <sys/prctl.h>.
 _SET_CHILD_SUBREAPER = 36
 # Prints the id of a process that runs the words once a line comes from standard input.
-_FORK = 'exec 3<&0; { read -r line <&3; exec "$@" 3<&-; } > /dev/null & echo $!'
+_FORK = 'exec 3<&0; { read -r line <&3; exec "$@" 3<&-; } > /dev/null 2>&1 & echo $!'
 
 
 class Command:
