@@ -7,8 +7,9 @@
 | `reference` | bytecode, in Python | everywhere |
 
 `auto` takes the first of these that can do what is asked for: a spill stack of one's own, or a limit on the number of
-active calls, is a thing of bytecode. Machine code comes from the cache, or from llvmlite where that is installed; where
-neither is there, `auto` goes on to the next engine, and any other choice is an `EngineError`.
+active calls, is a thing of bytecode. A program that LLVM would take many seconds for is not for the JIT, either. Machine
+code comes from the cache, or from llvmlite where that is installed; where neither is there, `auto` goes on to the next
+engine, and any other choice is an `EngineError`.
 """
 
 from __future__ import annotations
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     AnyMachine: TypeAlias = Machine[Allocator] | JitMachine | InterpreterMachine
 
 ENGINES: Final = ("auto", "jit", "interpreter", "reference")
+
+#: Rows of IR of the largest program that `auto` gives to the JIT. LLVM takes some 0.15 ms for each.
+MOST_ROWS: Final = 1 << 15
 
 
 class MachineOptions:
@@ -101,6 +105,8 @@ def _make(engine: str, compilation: Compilation, options: MachineOptions, whole:
     try:
         pages = as_pages(compilation.allocators["native"])
         if engine == "jit":
+            if not is_for_jit(compilation, options.engine):
+                raise EngineError("the engine jit would take long to compile so large a program")
             return _jit(compilation, options, target, pages, whole)
         return _interpreter(compilation, options, target, pages)
     except ImportError as error:
@@ -108,6 +114,11 @@ def _make(engine: str, compilation: Compilation, options: MachineOptions, whole:
     except (ImageError, MisuseError) as error:
         # Misused is an allocator for the stage `native` that cannot protect pages.
         raise EngineError(f"the engine {engine} cannot load its code: {error}") from error
+
+
+def is_for_jit(compilation: Compilation, engine: str) -> bool:
+    """Whether the JIT should have a program, which must be valid, when an engine is asked for."""
+    return engine == "jit" or compilation.optimise().value_count <= MOST_ROWS
 
 
 def _jit(compilation: Compilation, options: MachineOptions, target: str, pages: Pages, whole: bool) -> AnyMachine:

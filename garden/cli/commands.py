@@ -18,7 +18,7 @@ from garden.errors import CompileError, EngineError
 from garden.ir.ir import Ir
 from garden.ir.passes import PASSES
 from garden.ir.printer import print_ir
-from garden.machines import MachineOptions, make_machine
+from garden.machines import MachineOptions, is_for_jit, make_machine
 from garden.pipeline import Compilation, StageAllocators
 from garden.source import Source
 from garden.std import STANDARD
@@ -89,7 +89,8 @@ def _become(options: argparse.Namespace, compilation: Compilation) -> None:
     if target is None or not can_become():
         return
     # What is wrong with the program is said as for any other engine.
-    compilation.optimise()
+    if not is_for_jit(compilation, options.engine):
+        return
     try:
         executable = build(compilation, target, cache=Cache())
     except (CompileError, ImportError):
