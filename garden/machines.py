@@ -7,9 +7,9 @@
 | `reference` | bytecode, in Python | everywhere |
 
 `auto` takes the first of these that can do what is asked for: a spill stack of one's own, or a limit on the number of
-active calls, is a thing of bytecode. A program that LLVM would take many seconds for is not for the JIT, either. Machine
-code comes from the cache, or from llvmlite where that is installed; where neither is there, `auto` goes on to the next
-engine, and any other choice is an `EngineError`.
+active calls, is a thing of bytecode. A program that LLVM would take many seconds for is not for the JIT, either.
+Machine code comes from the cache, or from llvmlite where that is installed; where neither is there, `auto` goes on to
+the next engine, and any other choice is an `EngineError`.
 """
 
 from __future__ import annotations
