@@ -91,12 +91,13 @@ def _become(options: argparse.Namespace, compilation: Compilation) -> None:
     # What is wrong with the program is said as for any other engine.
     if not is_for_jit(compilation, options.engine):
         return
+    cache = Cache()
     try:
-        executable = build(compilation, target, cache=Cache())
+        executable = build(compilation, target, cache=cache)
     except (CompileError, ImportError):
         # It calls what only Python has; or there is nothing to make machine code with.
         return
-    Cache().store(executable_key(compilation.source, target, options.level), executable)
+    cache.store(executable_key(compilation.source, target, options.level), executable)
     become(executable)
 
 

@@ -24,6 +24,7 @@ from allocators import Allocator
 from garden.diagnostics import Diagnostic
 from garden.errors import CompileError
 from garden.ir import ir as op
+from garden.ir.calls import instructions, reachable
 from garden.ir.ir import Ir
 from garden.native.cache import Cache
 from garden.native.compiler import PREFIX, stack_reserve, translate_program
@@ -107,26 +108,13 @@ def compile_executable(
 
 def _refused(ir: Ir[Allocator]) -> list[Diagnostic]:
     """A diagnostic for each call of what is only there in Python that the program may reach, in source order."""
-    entry = ir.function_count - 1
-    reached = {entry: None}
-    pending = [entry]
     found: dict[int, HostFunction] = {}
-    while pending:
-        block: int = ir.function_first[pending.pop()]
-        while block:
-            inst: int = ir.block_first[block]
-            while inst:
-                callee: int = ir.a[inst]
-                operation: int = ir.op[inst]
-                if operation == op.SYS:
-                    function: HostFunction = ir.checked.hosts[callee]
-                    if native_call(function) is None:
-                        found[ir.pos[inst]] = function
-                elif operation in (op.CALL, op.TAIL) and callee not in reached:
-                    reached[callee] = None
-                    pending.append(callee)
-                inst = ir.next[inst]
-            block = ir.block_next[block]
+    for row in reachable(ir, (ir.function_count - 1,)):
+        for inst in instructions(ir, row):
+            if ir.op[inst] == op.SYS:
+                function: HostFunction = ir.checked.hosts[ir.a[inst]]
+                if native_call(function) is None:
+                    found[ir.pos[inst]] = function
     return [_refusal(ir, offset, found[offset]) for offset in sorted(found)]
 
 

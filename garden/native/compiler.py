@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from allocators import Allocator
+from garden.ir.calls import reachable
 from garden.ir.ir import Ir
 from garden.native.body import field
 from garden.native.cache import Cache, digest
@@ -69,16 +70,8 @@ def translate_program(
     translator = Translator(ir, scratch, PREFIX, runtime.signatures, backtrace=backtrace)
     try:
         entry = ir.function_count - 1
-        pending = list(range(1, ir.function_count)) if whole else [entry]
-        reached = dict.fromkeys(pending)
-        while pending:
-            for row in translator.callees(pending.pop()):
-                if row not in reached:
-                    reached[row] = None
-                    pending.append(row)
-        rows = sorted(reached)
-        functions = [translator.function(row) for row in rows]
-        roots = rows if whole else [entry]
+        roots = range(1, ir.function_count) if whole else (entry,)
+        functions = [translator.function(row) for row in reachable(ir, roots)]
         functions += [translator.wrapper(row, f"call.{row}") for row in roots]
         parts = [translator.string_data(), runtime.text([*translator.needed, *host]), *functions]
         text = module_text(

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from allocators import Arena, PageAlloc
+from garden.ir.calls import callees
 from garden.native import intrinsics
 from garden.native.body import declarations, field
 from garden.native.cache import Cache, digest
@@ -41,10 +42,10 @@ class RuntimeFunctions:
         rows = _translate(target, host) if kept is None else json.loads(kept)
         if cache is not None and kept is None:
             cache.store(key, json.dumps(rows).encode())
-        for name, result, parameters, shape, slots, callees, text in rows:
+        for name, result, parameters, shape, slots, called, text in rows:
             signature = self.signatures[name] = Signature(f"{_PREFIX}{name}", result, parameters)
             signature.shape, signature.slots = shape, slots
-            self._callees[name] = callees
+            self._callees[name] = called
             self._texts[name] = text
 
     def text(self, needed: Iterable[str]) -> str:
@@ -72,10 +73,10 @@ def _translate(target: str, host: bool) -> list[_Row]:
             # The last one is what stands outside of functions, which is nothing.
             for row in range(1, ir.function_count - 1):
                 signature = translator.signatures[row]
-                callees = [names[callee] for callee in translator.callees(row)]
+                called = [names[callee] for callee in callees(ir, row)]
                 text = translator.function(row)
                 shape = (signature.result, signature.parameters, signature.shape, signature.slots)
-                rows.append((names[row], *shape, callees, text))
+                rows.append((names[row], *shape, called, text))
             assert not translator.strings, "the runtime has no constant strings, which would not be interned"
         finally:
             translator.close()

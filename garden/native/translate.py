@@ -29,6 +29,7 @@ from allocators.collections import Vec
 from garden.bytecode.strings import append_string
 from garden.ir import ir as op
 from garden.ir.blocks import postorder
+from garden.ir.calls import instructions
 from garden.ir.ir import Ir
 from garden.ir.operands import edge_at, edge_count
 from garden.native.body import UNLIKELY, Body, field
@@ -172,36 +173,18 @@ class Translator:
                 connected = True
         if not connected:
             return
-        shapes: dict[int, list[int]] = {}
         members: dict[int, list[int]] = {}
         for row in range(1, ir.function_count):
             members.setdefault(find(row), []).append(row)
-        for root, rows in members.items():
+        for rows in members.values():
             if len(rows) < 2:
                 continue
-            shape = shapes.setdefault(root, [0, 0])
+            doubles = [self.signatures[row].parameters.count("double") for row in rows]
+            words = [len(self.signatures[row].parameters) - count for row, count in zip(rows, doubles, strict=True)]
             for row in rows:
-                doubles = self.signatures[row].parameters.count("double")
-                shape[0] = max(shape[0], min(len(self.signatures[row].parameters) - doubles, _REGISTERS["i64"]))
-                shape[1] = max(shape[1], min(doubles, _REGISTERS["double"]))
-            for row in rows:
-                self.signatures[row].share(*shape)
+                self.signatures[row].share(min(max(words), _REGISTERS["i64"]), min(max(doubles), _REGISTERS["double"]))
 
     # Functions.
-
-    def callees(self, row: int) -> list[int]:
-        """Rows of the functions that a function calls."""
-        ir = self._ir
-        rows: dict[int, None] = {}
-        block: int = ir.function_first[row]
-        while block:
-            inst: int = ir.block_first[block]
-            while inst:
-                if ir.op[inst] == op.CALL or ir.op[inst] == op.TAIL:
-                    rows[ir.a[inst]] = None
-                inst = ir.next[inst]
-            block = ir.block_next[block]
-        return list(rows)
 
     def function(self, row: int) -> str:
         """The LLVM text of a function and of the tables that it uses.
@@ -219,17 +202,12 @@ class Translator:
     def _recurses(self, row: int) -> bool:
         """Whether a function is small and calls itself."""
         ir = self._ir
-        count = 0
         found = False
-        block: int = ir.function_first[row]
-        while block and count <= _SMALL:
-            inst: int = ir.block_first[block]
-            while inst:
-                count += 1
-                found = found or (ir.op[inst] == op.CALL and ir.a[inst] == row)
-                inst = ir.next[inst]
-            block = ir.block_next[block]
-        return found and count <= _SMALL
+        for count, inst in enumerate(instructions(ir, row)):
+            if count == _SMALL:
+                return False
+            found = found or (ir.op[inst] == op.CALL and ir.a[inst] == row)
+        return found
 
     def _function(self, row: int, signature: Signature, itself: Signature) -> str:
         """The LLVM text of a function under some name, which knows itself by another."""
