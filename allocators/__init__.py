@@ -8,39 +8,35 @@ which wants pages does not wait for all the rest.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from allocators import reset as reset
-    from allocators.adaptor import Adaptor as Adaptor
-    from allocators.adaptor import CountingAdaptor as CountingAdaptor
+    from allocators.adaptors.adaptor import Adaptor as Adaptor
+    from allocators.adaptors.adaptor import CountingAdaptor as CountingAdaptor
+    from allocators.adaptors.binning import BinningAllocator as BinningAllocator
+    from allocators.adaptors.callback import CallbackAllocator as CallbackAllocator
+    from allocators.adaptors.callback import RetryAllocator as RetryAllocator
+    from allocators.adaptors.debug import BlockRecord as BlockRecord
+    from allocators.adaptors.debug import DebugAllocator as DebugAllocator
+    from allocators.adaptors.failing import FailingAllocator as FailingAllocator
+    from allocators.adaptors.fallback import FallbackAllocator as FallbackAllocator
+    from allocators.adaptors.limit import LimitAllocator as LimitAllocator
+    from allocators.adaptors.locked import LockedAllocator as LockedAllocator
+    from allocators.adaptors.metric import Counters as Counters
+    from allocators.adaptors.metric import MetricAllocator as MetricAllocator
     from allocators.arena import Arena as Arena
     from allocators.arena_pool import ArenaPool as ArenaPool
     from allocators.arena_pool import TakenArena as TakenArena
     from allocators.base import BaseAllocator as BaseAllocator
-    from allocators.binning import BinningAllocator as BinningAllocator
     from allocators.block import Block as Block
     from allocators.block import Region as Region
     from allocators.bump import BumpAlloc as BumpAlloc
-    from allocators.call_sites import CallSiteAllocator as CallSiteAllocator
-    from allocators.callback import CallbackAllocator as CallbackAllocator
-    from allocators.callback import RetryAllocator as RetryAllocator
-    from allocators.debug import BlockRecord as BlockRecord
-    from allocators.debug import DebugAllocator as DebugAllocator
     from allocators.errors import AllocError as AllocError
     from allocators.errors import CorruptionError as CorruptionError
     from allocators.errors import DoubleFreeError as DoubleFreeError
     from allocators.errors import LayoutError as LayoutError
     from allocators.errors import LeakError as LeakError
     from allocators.errors import MisuseError as MisuseError
-    from allocators.failing import FailingAllocator as FailingAllocator
-    from allocators.fallback import FallbackAllocator as FallbackAllocator
     from allocators.layout import Layout as Layout
-    from allocators.limit import LimitAllocator as LimitAllocator
-    from allocators.locked import LockedAllocator as LockedAllocator
-    from allocators.metric import Counters as Counters
-    from allocators.metric import MetricAllocator as MetricAllocator
     from allocators.page import PageAlloc as PageAlloc
     from allocators.pool import PoolAllocator as PoolAllocator
-    from allocators.profiling import ProfilerRecord as ProfilerRecord
-    from allocators.profiling import ProfilerRecords as ProfilerRecords
-    from allocators.profiling import profile as profile
     from allocators.protocol import Access as Access
     from allocators.protocol import Allocator as Allocator
     from allocators.protocol import Pages as Pages
@@ -51,49 +47,53 @@ if TYPE_CHECKING:
     from allocators.spec import SpecError as SpecError
     from allocators.spec import parse_spec as parse_spec
     from allocators.stack import StackAlloc as StackAlloc
-    from allocators.tracemalloc_export import TRACEMALLOC_DOMAIN as TRACEMALLOC_DOMAIN
-    from allocators.tracemalloc_export import TracemallocAllocator as TracemallocAllocator
-    from allocators.tracing import Trace as Trace
-    from allocators.tracing import TracingAllocator as TracingAllocator
+    from allocators.trace.call_sites import CallSiteAllocator as CallSiteAllocator
+    from allocators.trace.profiling import ProfilerRecord as ProfilerRecord
+    from allocators.trace.profiling import ProfilerRecords as ProfilerRecords
+    from allocators.trace.profiling import profile as profile
+    from allocators.trace.tracemalloc_export import TRACEMALLOC_DOMAIN as TRACEMALLOC_DOMAIN
+    from allocators.trace.tracemalloc_export import TracemallocAllocator as TracemallocAllocator
+    from allocators.trace.tracing import Trace as Trace
+    from allocators.trace.tracing import TracingAllocator as TracingAllocator
     from allocators.waste import Waste as Waste
 
     #: Whether this is the flavour that mypyc has compiled.
     COMPILED: bool
 else:
     _HOMES = {
-        "Adaptor": "adaptor",
-        "CountingAdaptor": "adaptor",
+        "Adaptor": "adaptors.adaptor",
+        "CountingAdaptor": "adaptors.adaptor",
         "Arena": "arena",
         "ArenaPool": "arena_pool",
         "TakenArena": "arena_pool",
         "BaseAllocator": "base",
-        "BinningAllocator": "binning",
+        "BinningAllocator": "adaptors.binning",
         "Block": "block",
         "Region": "block",
         "BumpAlloc": "bump",
-        "CallSiteAllocator": "call_sites",
-        "CallbackAllocator": "callback",
-        "RetryAllocator": "callback",
-        "BlockRecord": "debug",
-        "DebugAllocator": "debug",
+        "CallSiteAllocator": "trace.call_sites",
+        "CallbackAllocator": "adaptors.callback",
+        "RetryAllocator": "adaptors.callback",
+        "BlockRecord": "adaptors.debug",
+        "DebugAllocator": "adaptors.debug",
         "AllocError": "errors",
         "CorruptionError": "errors",
         "DoubleFreeError": "errors",
         "LayoutError": "errors",
         "LeakError": "errors",
         "MisuseError": "errors",
-        "FailingAllocator": "failing",
-        "FallbackAllocator": "fallback",
+        "FailingAllocator": "adaptors.failing",
+        "FallbackAllocator": "adaptors.fallback",
         "Layout": "layout",
-        "LimitAllocator": "limit",
-        "LockedAllocator": "locked",
-        "Counters": "metric",
-        "MetricAllocator": "metric",
+        "LimitAllocator": "adaptors.limit",
+        "LockedAllocator": "adaptors.locked",
+        "Counters": "adaptors.metric",
+        "MetricAllocator": "adaptors.metric",
         "PageAlloc": "page",
         "PoolAllocator": "pool",
-        "ProfilerRecord": "profiling",
-        "ProfilerRecords": "profiling",
-        "profile": "profiling",
+        "ProfilerRecord": "trace.profiling",
+        "ProfilerRecords": "trace.profiling",
+        "profile": "trace.profiling",
         "Access": "protocol",
         "Allocator": "protocol",
         "Pages": "protocol",
@@ -104,10 +104,10 @@ else:
         "SpecError": "spec",
         "parse_spec": "spec",
         "StackAlloc": "stack",
-        "TRACEMALLOC_DOMAIN": "tracemalloc_export",
-        "TracemallocAllocator": "tracemalloc_export",
-        "Trace": "tracing",
-        "TracingAllocator": "tracing",
+        "TRACEMALLOC_DOMAIN": "trace.tracemalloc_export",
+        "TracemallocAllocator": "trace.tracemalloc_export",
+        "Trace": "trace.tracing",
+        "TracingAllocator": "trace.tracing",
         "Waste": "waste",
     }
     # For `from allocators import *`.

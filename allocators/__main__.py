@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TextIO
 
 from allocators.protocol import AllocError, MisuseError
-from allocators.replay import Replay
 from allocators.report import as_html, as_json, as_text
 from allocators.spec import SpecError, parse_spec, spec_table
-from allocators.trace_format import FORMATS, TraceError, read_trace
+from allocators.trace.format import FORMATS, TraceError, read_trace
+from allocators.trace.replay import Replay
 
 
 class Progress:

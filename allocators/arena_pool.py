@@ -16,8 +16,8 @@ from types import TracebackType
 from typing import Final, Generic, TypeVar
 
 from allocators._mypyc import mypyc_attr
+from allocators.adaptors.locked import LockedAllocator
 from allocators.arena import Arena
-from allocators.locked import LockedAllocator
 from allocators.protocol import Allocator, MisuseError
 from allocators.reset import NEWEST, ResetPolicy
 

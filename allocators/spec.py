@@ -13,26 +13,26 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from allocators.adaptors.binning import BinningAllocator
+from allocators.adaptors.callback import RetryAllocator
+from allocators.adaptors.debug import DebugAllocator
+from allocators.adaptors.failing import FailingAllocator
+from allocators.adaptors.fallback import FallbackAllocator
+from allocators.adaptors.limit import LimitAllocator
+from allocators.adaptors.locked import LockedAllocator
+from allocators.adaptors.metric import MetricAllocator
 from allocators.arena import Arena
-from allocators.binning import BinningAllocator
 from allocators.block import Region
 from allocators.bump import BumpAlloc
-from allocators.call_sites import CallSiteAllocator
-from allocators.callback import RetryAllocator
-from allocators.debug import DebugAllocator
-from allocators.failing import FailingAllocator
-from allocators.fallback import FallbackAllocator
 from allocators.layout import Layout
-from allocators.limit import LimitAllocator
-from allocators.locked import LockedAllocator
-from allocators.metric import MetricAllocator
 from allocators.page import PageAlloc
 from allocators.pool import PoolAllocator
 from allocators.protocol import Allocator
 from allocators.sizes import parse_size
 from allocators.stack import StackAlloc
-from allocators.tracemalloc_export import TracemallocAllocator
-from allocators.tracing import TracingAllocator
+from allocators.trace.call_sites import CallSiteAllocator
+from allocators.trace.tracemalloc_export import TracemallocAllocator
+from allocators.trace.tracing import TracingAllocator
 
 #: How deep specs may nest.
 DEPTH_LIMIT: Final = 100

@@ -26,13 +26,13 @@ from allocators.collections import Vec
 from benchmarks.languages_benchmark import SOURCES, WORKLOADS
 from benchmarks.measure import environment, medians, optional, print_table, write_json
 from garden.bytecode.code import Code
-from garden.native.body import UNLIKELY, field
+from garden.native.codegen.body import UNLIKELY, field
+from garden.native.codegen.interpreter import Handler, Variant, interpreter_text
+from garden.native.codegen.module import RuntimeFunctions
 from garden.native.context import FIELD, SPILL_FULL
-from garden.native.image import Image
-from garden.native.interpreter import Handler, Variant, interpreter_text
-from garden.native.interpreter_machine import InterpreterMachine
-from garden.native.jit import externals
-from garden.native.module import RuntimeFunctions
+from garden.native.image.image import Image
+from garden.native.run.interpreter_machine import InterpreterMachine
+from garden.native.run.jit import externals
 from garden.native.target import compile_text, host_target
 from garden.pipeline import Compilation, StageAllocators
 from garden.source import Source

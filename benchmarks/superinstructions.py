@@ -38,11 +38,11 @@ from garden.bytecode.superinstructions import (
     tests_of,
     written,
 )
-from garden.native.image import Image
-from garden.native.interpreter import Handler, Variant, interpreter_text
-from garden.native.interpreter_machine import InterpreterMachine
-from garden.native.jit import externals
-from garden.native.module import RuntimeFunctions
+from garden.native.codegen.interpreter import Handler, Variant, interpreter_text
+from garden.native.codegen.module import RuntimeFunctions
+from garden.native.image.image import Image
+from garden.native.run.interpreter_machine import InterpreterMachine
+from garden.native.run.jit import externals
 from garden.native.target import compile_text, host_target
 from garden.pipeline import Compilation, StageAllocators
 from garden.source import Source

@@ -29,8 +29,8 @@ from garden.vm.heap import DEFAULT_LIMIT
 from garden.vm.machine import FRAME_LIMIT, SPILL_BYTES, Machine
 
 if TYPE_CHECKING:
-    from garden.native.interpreter_machine import InterpreterMachine
-    from garden.native.jit import JitMachine
+    from garden.native.run.interpreter_machine import InterpreterMachine
+    from garden.native.run.jit import JitMachine
 
     AnyMachine: TypeAlias = Machine[Allocator] | JitMachine | InterpreterMachine
 
@@ -122,10 +122,10 @@ def is_for_jit(compilation: Compilation, engine: str) -> bool:
 
 
 def _jit(compilation: Compilation, options: MachineOptions, target: str, pages: Pages, whole: bool) -> AnyMachine:
-    from garden.native.compiler import compile_program
-    from garden.native.image import Image
-    from garden.native.jit import JitMachine, externals
-    from garden.native.programs import program_key
+    from garden.native.codegen.compiler import compile_program
+    from garden.native.codegen.programs import program_key
+    from garden.native.image.image import Image
+    from garden.native.run.jit import JitMachine, externals
 
     cache = Cache()
     program = compilation.generate(
@@ -160,9 +160,9 @@ def _frame_limit(options: MachineOptions) -> int:
 
 
 def _interpreter(compilation: Compilation, options: MachineOptions, target: str, pages: Pages) -> AnyMachine:
-    from garden.native.image import Image
-    from garden.native.interpreter_machine import InterpreterMachine, interpreter_object
-    from garden.native.jit import externals
+    from garden.native.image.image import Image
+    from garden.native.run.interpreter_machine import InterpreterMachine, interpreter_object
+    from garden.native.run.jit import externals
 
     code = compilation.emit()
     compilation.stage = "native"

@@ -20,7 +20,7 @@ from engines import OF_BYTECODE, Outcome, run
 from packages import PACKAGES
 
 from allocators import Allocator, Arena, PageAlloc
-from allocators.debug import DebugAllocator
+from allocators.adaptors.debug import DebugAllocator
 from garden.bytecode.disassemble import disassemble
 from garden.bytecode.ops import REGISTERS
 from garden.bytecode.verifier import verify as verify_code

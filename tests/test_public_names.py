@@ -118,10 +118,11 @@ def test_an_unknown_name_is_an_attribute_error(package: ModuleType) -> None:
 
 def test_a_name_is_the_same_however_its_module_was_loaded() -> None:
     code = (
-        "import allocators.profiling, allocators.reset, allocators; print(allocators.profile, allocators.reset.NEWEST)"
+        "import allocators.trace.profiling, allocators.reset, allocators;"
+        "print(allocators.profile, allocators.reset.NEWEST)"
     )
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert printed.stdout.strip() == "<class 'allocators.profiling.profile'> newest"
+    assert printed.stdout.strip() == "<class 'allocators.trace.profiling.profile'> newest"
 
 
 def test_importing_everything_from_allocators_gives_all_names() -> None:

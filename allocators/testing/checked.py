@@ -10,9 +10,9 @@ from bisect import bisect_left
 from collections.abc import Callable
 from typing import Any, Final
 
+from allocators.adaptors.metric import Counters
 from allocators.block import Block, address_of
 from allocators.layout import Layout
-from allocators.metric import Counters
 from allocators.protocol import Allocator, AllocError, MisuseError, Resettable, Scoped
 from allocators.scope import Checkpoint
 from allocators.testing.errors import ConformanceError

@@ -1,9 +1,9 @@
 """Become: the process of the `garden` command becomes the program that it is to run.
 
 In the plain case, when nobody asks for figures, limits or colour, there is nothing that Python is needed for once a
-program is compiled. So the command makes an executable of it (`garden.native.aot`), keeps that in the cache, and lets
-the system replace the process by it: number, files and environment stay, and Python is gone, with all that it takes to
-start a machine in it. What the program writes, says of a trap, and exits with is the same either way.
+program is compiled. So the command makes an executable of it (`garden.native.executable.aot`), keeps that in the
+cache, and lets the system replace the process by it: number, files and environment stay, and Python is gone, with all
+that it takes to start a machine in it. What the program writes, says of a trap, and exits with is the same either way.
 
 It is only for a process of the command. Whoever calls `garden.cli.main.main` gets the exit code.
 """

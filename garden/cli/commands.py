@@ -61,7 +61,7 @@ def _run(options: argparse.Namespace, compilation: Compilation) -> int:
     start = perf_counter()
     with make_machine(compilation, machine_options, whole=False) as machine:
         if options.perf_map and not isinstance(machine, Machine):
-            from garden.native.dump import write_perf_map
+            from garden.native.codegen.dump import write_perf_map
 
             write_perf_map(machine.symbols)
         compiled = perf_counter()
@@ -81,8 +81,8 @@ def _is_plain(options: argparse.Namespace) -> bool:
 def _become(options: argparse.Namespace, compilation: Compilation) -> None:
     """Let this process become the program. Returns where that is impossible."""
     from garden.cli.become import become, can_become, executable_key
-    from garden.native.aot import build
     from garden.native.cache import Cache
+    from garden.native.executable.aot import build
     from garden.native.target import host_target
 
     target = host_target()
@@ -106,9 +106,9 @@ def _note(text: str) -> None:
 
 
 def _build(options: argparse.Namespace, compilation: Compilation) -> int:
-    from garden.native import aot
     from garden.native.cache import Cache
-    from garden.native.jit import STACK_BYTES
+    from garden.native.executable import aot
+    from garden.native.run.jit import STACK_BYTES
     from garden.native.target import host_target
 
     target = options.target or host_target()
@@ -168,7 +168,7 @@ def _dump(options: argparse.Namespace, compilation: Compilation) -> int:
 
 
 def _dump_native(product: str, compilation: Compilation) -> str:
-    from garden.native.dump import llvm_text, native_text
+    from garden.native.codegen.dump import llvm_text, native_text
     from garden.native.target import host_target
 
     target = host_target()

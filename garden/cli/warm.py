@@ -14,7 +14,7 @@ from garden.cli.become import become_kept, can_become, executable_key
 from garden.cli.report import guarded
 from garden.errors import ImageError
 from garden.native.cache import Cache
-from garden.native.programs import load_program, program_key, standard_hosts
+from garden.native.codegen.programs import load_program, program_key, standard_hosts
 from garden.native.target import host_target
 from garden.source import Source
 
@@ -62,8 +62,8 @@ def run(words: Sequence[str], *, own_process: bool = False) -> int | None:
     hosts = None if program is None else standard_hosts(program)
     if program is None or hosts is None:
         return None
-    from garden.native.image import Image
-    from garden.native.jit import JitMachine, externals
+    from garden.native.image.image import Image
+    from garden.native.run.jit import JitMachine, externals
 
     arenas: list[Arena[PageAlloc]] = []
 

@@ -14,7 +14,7 @@ import garden
 from garden.cli import commands, warm
 from garden.cli.main import _parser, main
 from garden.native.cache import Cache
-from garden.native.programs import NativeProgram, load_program, program_key, standard_hosts
+from garden.native.codegen.programs import NativeProgram, load_program, program_key, standard_hosts
 from garden.native.target import host_target
 
 HOST = host_target()
@@ -241,7 +241,7 @@ def test_a_warm_start_loads_nothing_that_takes_long(name: str, cache: Cache, wri
     output, error = warm.communicate()
     assert (warm.returncode, output) == cold[:2]
     loaded = set(error.split())
-    assert {"garden.native.image", "garden.native.jit"} <= loaded
+    assert {"garden.native.image.image", "garden.native.run.jit"} <= loaded
     assert not loaded & {*SLOW, "importlib"}
     ours = {module for module in loaded if module.startswith(("allocators.", "garden."))}
     assert {module for module in ours if module.startswith("allocators.")} == {
@@ -250,7 +250,7 @@ def test_a_warm_start_loads_nothing_that_takes_long(name: str, cache: Cache, wri
     }
     stages = ("garden.syntax", "garden.types", "garden.ir", "garden.bytecode", "garden.vm", "garden.std")
     assert not {module for module in ours if module.startswith(stages)}
-    assert not ours & {"garden.pipeline", "garden.machines", "garden.native.compiler", "garden.diagnostics"}
+    assert not ours & {"garden.pipeline", "garden.machines", "garden.native.codegen.compiler", "garden.diagnostics"}
 
 
 LINES = [

@@ -7,8 +7,8 @@ from engines import ENGINES
 
 from allocators import StackAlloc
 from garden.machines import MOST_ROWS, MachineOptions, make_machine
-from garden.native.interpreter_machine import InterpreterMachine
-from garden.native.jit import JitMachine
+from garden.native.run.interpreter_machine import InterpreterMachine
+from garden.native.run.jit import JitMachine
 from garden.pipeline import Compilation, StageAllocators
 from garden.source import Source
 from garden.std import STANDARD

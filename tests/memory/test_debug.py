@@ -20,7 +20,7 @@ from allocators import (
     MisuseError,
     PageAlloc,
 )
-from allocators.debug import FREED, UNDEFINED
+from allocators.adaptors.debug import FREED, UNDEFINED
 from allocators.testing import Failures, Instrumented
 
 

@@ -14,9 +14,9 @@ import pytest
 
 from allocators import Arena, Layout, MetricAllocator, MisuseError, PageAlloc, StackAlloc, TracingAllocator
 from allocators.__main__ import Progress, main
-from allocators.replay import Replay
 from allocators.spec import parse_spec
-from allocators.trace_format import HEADER, read_trace
+from allocators.trace.format import HEADER, read_trace
+from allocators.trace.replay import Replay
 
 ROOT = Path(__file__).parent.parent.parent
 #: Where recordings of real programs lie, if anywhere: they are not ours to ship.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from allocators import Layout
-from allocators.trace_format import HEADER, NO_ID, Operation, TraceError, read_trace
+from allocators.trace.format import HEADER, NO_ID, Operation, TraceError, read_trace
 
 Step = tuple[str, int, Layout]
 

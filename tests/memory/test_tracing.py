@@ -19,9 +19,9 @@ from allocators import (
     TracingAllocator,
 )
 from allocators.collections import Vec
-from allocators.replay import Replay
 from allocators.testing import Failures
-from allocators.trace_format import read_trace
+from allocators.trace.format import read_trace
+from allocators.trace.replay import Replay
 
 
 def program(allocator: TracingAllocator[Arena[PageAlloc]]) -> None:

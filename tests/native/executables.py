@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from garden.native import aot
 from garden.native.cache import Cache
+from garden.native.executable import aot
 from garden.native.target import AARCH64, host_target
 from garden.pipeline import Compilation, StageAllocators
 from garden.source import Source

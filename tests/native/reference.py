@@ -15,10 +15,10 @@ from typing import Any
 from allocators import Allocator, BaseAllocator, Block, Layout, PageAlloc
 from garden.bytecode.code import Code
 from garden.errors import Trap
+from garden.native.codegen.hosts import native_call
+from garden.native.codegen.intrinsics import FIRST_POWER, MEMORY, crc_table, machine_code_only, powers_table
+from garden.native.codegen.runtime import runtime_source
 from garden.native.context import FIELD, FIELDS, OUTPUT_BYTES
-from garden.native.hosts import native_call
-from garden.native.intrinsics import FIRST_POWER, MEMORY, crc_table, machine_code_only, powers_table
-from garden.native.runtime import runtime_source
 from garden.output import Output
 from garden.pipeline import Compilation, StageAllocators
 from garden.semantics import double_of, word_of, wrap

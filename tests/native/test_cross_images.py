@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from garden.native.compiler import compile_program
-from garden.native.image import ObjectFile, link, parse, place
-from garden.native.interpreter import interpreter_text
-from garden.native.module import RuntimeFunctions
+from garden.native.codegen.compiler import compile_program
+from garden.native.codegen.interpreter import interpreter_text
+from garden.native.codegen.module import RuntimeFunctions
+from garden.native.image.image import ObjectFile, link, parse, place
 from garden.native.target import AARCH64, compile_text
 from garden.pipeline import Compilation, StageAllocators
 from garden.source import Source

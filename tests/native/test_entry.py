@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from allocators import PageAlloc
-from garden.native.body import field
+from garden.native.codegen.body import field
+from garden.native.codegen.entry import ENTRY, SYSTEM, Function, functions, functions_text
 from garden.native.context import FIELD, FIELDS
-from garden.native.entry import ENTRY, SYSTEM, Function, functions, functions_text
-from garden.native.image import Image, link, parse
+from garden.native.image.image import Image, link, parse
 from garden.native.target import AARCH64, X86_64, compile_text, host_target
 
 _PREFIXES = {X86_64: "x86_64-linux-gnu-", AARCH64: "aarch64-linux-gnu-"}

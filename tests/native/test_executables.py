@@ -23,9 +23,9 @@ from program import Program, load
 
 from garden.diagnostics import MAX_SHOWN, Diagnostic
 from garden.errors import CompileError, Trap
-from garden.native import aot
-from garden.native.body import field
-from garden.native.system import system_text
+from garden.native.codegen.body import field
+from garden.native.executable import aot
+from garden.native.executable.system import system_text
 from garden.native.target import AARCH64, X86_64
 from garden.pipeline import Compilation, StageAllocators
 from garden.semantics import word_of

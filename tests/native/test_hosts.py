@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from allocators import PageAlloc
-from garden.native.hosts import native_call
-from garden.native.runtime import function_rows, runtime_ir
+from garden.native.codegen.hosts import native_call
+from garden.native.codegen.runtime import function_rows, runtime_ir
 from garden.std import STANDARD
 from garden.types.host import HostFunction, declare
 from garden.types.types import BOOL, DOUBLE, Array, Bool, Double, Int, Option, Record, Slot, Str, Type

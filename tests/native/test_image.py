@@ -39,7 +39,7 @@ from allocators import (
 )
 from garden.errors import ImageError
 from garden.native import target
-from garden.native.image import MAX_IMAGE_BYTES, Image, link, parse, place
+from garden.native.image.image import MAX_IMAGE_BYTES, Image, link, parse, place
 
 HOST = target.host_target()
 needs_native = pytest.mark.skipif(HOST is None, reason="there is no native code for this machine")

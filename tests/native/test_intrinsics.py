@@ -11,8 +11,7 @@ from itertools import product
 import pytest
 from reference import PURE
 
-from garden.native.context import FIELDS
-from garden.native.intrinsics import (
+from garden.native.codegen.intrinsics import (
     FIRST_POWER,
     LAST_POWER,
     LLVM,
@@ -22,8 +21,9 @@ from garden.native.intrinsics import (
     declarations,
     powers_table,
 )
-from garden.native.runtime import function_rows, runtime_ir
-from garden.native.system import INTRINSICS
+from garden.native.codegen.runtime import function_rows, runtime_ir
+from garden.native.context import FIELDS
+from garden.native.executable.system import INTRINSICS
 from garden.std import STANDARD
 from garden.types.host import HostFunction
 from garden.types.types import Bool, Double, Void

@@ -11,7 +11,7 @@ from allocators import Allocator, LimitAllocator, MetricAllocator, PageAlloc
 from garden.errors import Trap
 from garden.machines import MachineOptions, make_machine
 from garden.native.context import NOWHERE
-from garden.native.jit import JitMachine
+from garden.native.run.jit import JitMachine
 from garden.native.target import host_target
 from garden.pipeline import Compilation, StageAllocators
 from garden.source import Source

@@ -27,9 +27,9 @@ from garden.bytecode.superinstructions import (
 )
 from garden.errors import Trap
 from garden.native.cache import Cache
-from garden.native.image import Image
-from garden.native.interpreter_machine import InterpreterMachine, interpreter_object
-from garden.native.jit import externals
+from garden.native.image.image import Image
+from garden.native.run.interpreter_machine import InterpreterMachine, interpreter_object
+from garden.native.run.jit import externals
 from garden.native.target import host_target
 from garden.source import Source
 from garden.syntax.ast import Ast

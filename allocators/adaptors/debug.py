@@ -1,0 +1,475 @@
+"""DebugAllocator: finds out who misuses memory, and says where it came from.
+
+Layout: each block lies inside a larger one of the parent,
+
+    canary ... | the block | canary
+
+with a known pattern on both sides, the front one rounded up to the alignment. Fresh bytes are 0xAA, unless zeroed. A
+freed block is filled with 0x55 and kept in *quarantine*, so that its address is not handed out again while a stale
+pointer may still be about; the quarantine is a queue of bounded size, and a block that leaves it goes to the parent.
+Growing and shrinking always move, so that use of the old address is found every time and not just now and then. Every
+block is handed out through a key of its own, so any copy of a freed `Block` raises on use.
+
+What is found, and when:
+
+* double free, and grow or shrink of a freed block: at once, `DoubleFreeError` with the stacks of the allocation and of
+  the first free, while the block is in quarantine;
+* a wrong size or alignment, an address inside a block, a block of another allocator: at once, `MisuseError`;
+* bytes written just before or behind a block: when it is freed or resized, by `check`, and at a scope's end, a reset or
+  `close`, `CorruptionError`;
+* bytes written after the free: when the block leaves the quarantine, and by the same, `CorruptionError`;
+* leaks: by `close`, `LeakError`, after all memory was given back. Blocks that a scope or a reset ends are no leaks.
+
+An operation that raises has changed nothing but the quarantine; only at a scope's end and at a reset is what was found
+raised after the deed.
+
+Costs: microseconds a block, most of it for the stacks; some dozen bytes beside each block, and the quarantine.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from types import TracebackType
+from typing import Final, Generic, TypeVar
+
+from allocators._mypyc import i64, mypyc_attr
+from allocators.adaptors.adaptor import Adaptor
+from allocators.base import as_pages, check_grow, check_shrink, close_parent, part_end
+from allocators.block import Block, Region, copy
+from allocators.layout import Layout
+from allocators.protocol import (
+    Access,
+    Allocator,
+    AllocError,
+    CorruptionError,
+    DoubleFreeError,
+    LayoutError,
+    LeakError,
+    MisuseError,
+)
+from allocators.reset import ResetPolicy
+from allocators.scope import Checkpoint, checkpoint_through, reset_through, restore_through
+from allocators.trace.call_stack import CallStack
+
+A = TypeVar("A", bound=Allocator)
+
+#: What fresh and freed bytes are filled with, as in Zig.
+UNDEFINED: Final = 0xAA
+FREED: Final = 0x55
+
+#: Not one byte over and over: whoever runs over the end writes such runs himself.
+_CANARY: Final = bytes.fromhex("c3 5a 96 e1 3c a7 69 1e d2 4b 87 f0 2d b4 78 0f")
+_STEP: Final = 1 << 16
+_UNDEFINED_BYTES: Final = bytes([UNDEFINED]) * _STEP
+_FREED_BYTES: Final = bytes([FREED]) * _STEP
+_CANARY_BYTES: Final = _CANARY * (_STEP // len(_CANARY))
+
+#: What a block counts for in quarantine at least: its record takes about as much.
+_RECORD_SIZE: Final = 256
+
+
+class BlockRecord:
+    """What is known of one block.
+
+    `number` counts the allocations from 0. `allocated` and `freed` are the stacks of the calls, `freed` is None while
+    the block is live.
+    """
+
+    __slots__ = ("_front", "_key", "_outer", "_outer_layout", "address", "allocated", "freed", "layout", "number")
+
+    def __init__(
+        self, number: int, layout: Layout, outer: Block, outer_layout: Layout, front: int, allocated: CallStack
+    ) -> None:
+        self.number: Final = number
+        self.layout: Final = layout
+        self.address: Final = outer.address + front
+        self.allocated: Final = allocated
+        self.freed: CallStack | None = None
+        self._outer: Final = outer
+        self._outer_layout: Final = outer_layout
+        self._front: Final = front
+        self._key: Final = self._make_key()
+
+    def _make_key(self) -> Region:
+        size = self.layout.size
+        memory = self._outer.view[self._front : self._front + size] if size else memoryview(bytearray())
+        return Region(self.address, size, memory)
+
+    def _stray_write(self, poisoned: bool) -> str:
+        """Which byte around the block is not what it was set to, or in it if that was poisoned; empty if none."""
+        size = self.layout.size
+        memory = self._outer.view
+        begin = self._front
+        end = begin + size
+        wrong = _first_difference(memory[:begin], _CANARY_BYTES)
+        if wrong >= 0:
+            return f"byte {memory[wrong]:#04x} was written {begin - wrong} before the start of {self}"
+        behind = memory[end : self._outer_layout.size]
+        wrong = _first_difference(behind, _CANARY_BYTES)
+        if wrong >= 0:
+            return f"byte {behind[wrong]:#04x} was written {wrong + 1} past the end of {self}"
+        if poisoned:
+            wrong = _first_difference(memory[begin:end], _FREED_BYTES)
+            if wrong >= 0:
+                return f"byte {memory[begin + wrong]:#04x} was written at offset {wrong} after the free of {self}"
+        return ""
+
+    def report(self) -> str:
+        """The block and its stacks, in words."""
+        lines = [f"{self}, allocated at", *self.allocated.lines()]
+        if self.freed is not None:
+            lines.append("freed at")
+            lines += self.freed.lines()
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        layout = self.layout
+        return f"block {self.number}, {layout.size} bytes aligned to {layout.align} at {self.address:#x}"
+
+    def __repr__(self) -> str:
+        return f"<BlockRecord {self}>"
+
+
+@mypyc_attr(native_class=True)
+class DebugAllocator(Adaptor[A], Generic[A]):
+    """Checks every use of the blocks of `parent`.
+
+    `depth`: how many frames of each stack to keep; 0 for none. `canary`: bytes on each side of a block. `quarantine`:
+    bytes of freed blocks to keep back; 0 for none. `raise_leaks`: whether `close` raises `LeakError` for what is live;
+    it can be read from `leaks()` either way.
+
+    Used in a `with` block that an exception leaves, it adds what it finds to that exception as a note instead of
+    raising: what a failing program leaves behind is not what has gone wrong.
+    """
+
+    __slots__ = ("_canary", "_depth", "_kept", "_leaked", "_live", "_next", "_quarantine", "_quarantine_size", "_raise")
+
+    def __init__(
+        self, parent: A, *, depth: int = 8, canary: int = 16, quarantine: int = 1 << 20, raise_leaks: bool = True
+    ) -> None:
+        super().__init__(parent)
+        if min(depth, canary, quarantine) < 0:
+            raise MisuseError(f"depth, canary and quarantine must not be negative: {depth}, {canary}, {quarantine}")
+        self._depth: Final = depth
+        self._canary: Final = canary
+        self._quarantine_size: Final = quarantine
+        self._raise: Final = raise_leaks
+        #: By key, in the order of allocation.
+        self._live: dict[Region, BlockRecord] = {}
+        #: Freed blocks that the parent has not got back, the oldest first, and the bytes they count for.
+        self._quarantine: deque[BlockRecord] = deque()
+        self._kept: i64 = 0
+        self._leaked: list[BlockRecord] = []
+        self._next: i64 = 0
+
+    @property
+    def live_blocks(self) -> int:
+        """Number of live blocks."""
+        return len(self._live)
+
+    def leaks(self) -> list[BlockRecord]:
+        """The live blocks, the oldest first; once closed, those that were live then."""
+        return [*self._leaked, *self._live.values()]
+
+    def allocate(self, layout: Layout) -> Block:
+        return self._allocate(layout, False)
+
+    def allocate_zeroed(self, layout: Layout) -> Block:
+        return self._allocate(layout, True)
+
+    def _allocate(self, layout: Layout, zeroed: bool) -> Block:
+        size: int = layout.size
+        front = (self._canary + layout.align - 1) & -layout.align if size else 0
+        behind = self._canary if size else 0
+        try:
+            outer_layout = Layout(front + size + behind, layout.align)
+        except LayoutError:
+            raise AllocError("debug", layout, reason="no room for canaries") from None
+        outer = self._allocate_outer(outer_layout, layout, zeroed)
+        memory = outer.view
+        _fill(memory[:front], _CANARY_BYTES)
+        _fill(memory[front + size : front + size + behind], _CANARY_BYTES)
+        if not zeroed:
+            _fill(memory[front : front + size], _UNDEFINED_BYTES)
+        record = BlockRecord(self._next, layout, outer, outer_layout, front, CallStack.here(self._depth))
+        self._next += 1
+        self._live[record._key] = record
+        return Block(record.address, size, record._key)
+
+    def _allocate_outer(self, outer: Layout, layout: Layout, zeroed: bool) -> Block:
+        try:
+            return self._ask(outer, zeroed)
+        except MemoryError as error:
+            if not self._quarantine:
+                raise self._refused(error, layout) from error
+        # What is missing may well be what lies in quarantine.
+        self._evict(0)
+        try:
+            return self._ask(outer, zeroed)
+        except MemoryError as error:
+            raise self._refused(error, layout) from error
+
+    def _ask(self, outer: Layout, zeroed: bool) -> Block:
+        return self._up.allocate_zeroed(outer) if zeroed else self._up.allocate(outer)
+
+    def _refused(self, error: MemoryError, layout: Layout) -> AllocError:
+        if isinstance(error, AllocError):
+            return AllocError("debug", layout, limit=error.limit, in_use=error.in_use, reason=str(error))
+        return AllocError("debug", layout, reason=str(error))
+
+    def deallocate(self, block: Block, layout: Layout) -> None:
+        self._free(block, self._checked(block, layout, "freed"))
+
+    def _checked(self, block: Block, layout: Layout, done: str) -> BlockRecord:
+        """The record of a block that may be freed or resized with a layout; raises for any misuse."""
+        record = self._find(block, done)
+        if layout != record.layout:
+            raise MisuseError(f"{done} as {layout.size} bytes aligned to {layout.align}, but it is {record.report()}")
+        problem = record._stray_write(False)
+        if problem:
+            raise CorruptionError(f"{problem}\n{record.report()}")
+        return record
+
+    def _find(self, block: Block, done: str) -> BlockRecord:
+        record = self._live.get(block.region)
+        if record is not None:
+            if block.address != record.address:
+                raise MisuseError(f"{block!r} is {done}, but it lies inside {record.report()}")
+            return record
+        for freed in reversed(self._quarantine):
+            if freed.address == block.address and block.released:
+                raise DoubleFreeError(f"{done} after it was freed: {freed.report()}")
+        if block.released:
+            raise DoubleFreeError(f"{block!r} is {done} after it has ended; there is no record of it any more")
+        for other in self._live.values():
+            if other.address <= block.address < other.address + other.layout.size:
+                raise MisuseError(f"{block!r} is {done}, but at its address now lives {other.report()}")
+        raise MisuseError(f"{block!r} is {done}, but was not allocated by {self!r}")
+
+    def _make_room(self, record: BlockRecord) -> None:
+        """Before a block is freed: let older ones leave the quarantine for it."""
+        size = _quarantined_size(record)
+        if size <= self._quarantine_size:
+            self._evict(self._quarantine_size - size)
+
+    def _free(self, block: Block, record: BlockRecord) -> None:
+        """End a live block, by quarantine if it is not too large for that."""
+        self._make_room(record)
+        record.freed = CallStack.here(self._depth)
+        size = _quarantined_size(record)
+        if size <= self._quarantine_size and not record._key.view.readonly:
+            _fill(record._key.view, _FREED_BYTES)
+            self._end(block, record)
+            self._quarantine.append(record)
+            self._kept += size
+            return
+        try:
+            self._up.deallocate(record._outer, record._outer_layout)
+        except BaseException:
+            record.freed = None
+            raise
+        self._end(block, record)
+
+    def _end(self, block: Block, record: BlockRecord) -> None:
+        del self._live[record._key]
+        record._key.close()
+        block.release()
+
+    def _evict(self, kept: int) -> None:
+        """Give the oldest blocks in quarantine back until it counts no more than `kept` bytes."""
+        problems: list[str] = []
+        while self._quarantine and self._kept > kept:
+            record = self._quarantine.popleft()
+            self._kept -= _quarantined_size(record)
+            _note(problems, record, True)
+            self._up.deallocate(record._outer, record._outer_layout)
+        _raise_corruption(problems)
+
+    def grow(self, block: Block, old: Layout, new: Layout) -> Block:
+        return self._resize(block, old, new, False)
+
+    def grow_zeroed(self, block: Block, old: Layout, new: Layout) -> Block:
+        return self._resize(block, old, new, True)
+
+    def _resize(self, block: Block, old: Layout, new: Layout, zeroed: bool) -> Block:
+        record = self._checked(block, old, "grown")
+        check_grow(block, old, new)
+        self._make_room(record)
+        moved = self._allocate(new, zeroed)
+        copy(block, moved, old.size)
+        self._free(block, record)
+        return moved
+
+    def shrink(self, block: Block, old: Layout, new: Layout) -> Block:
+        record = self._checked(block, old, "shrunk")
+        check_shrink(block, old, new)
+        self._make_room(record)
+        moved = self._allocate(new, False)
+        copy(block, moved, new.size)
+        self._free(block, record)
+        return moved
+
+    def resize_in_place(self, block: Block, old: Layout, new: Layout) -> Block | None:
+        """Always None: see above."""
+        self._checked(block, old, "resized")
+        return None
+
+    def owns(self, block: Block) -> bool:
+        """Whether the block is live here, or its address is that of a block that is live or in quarantine."""
+        if block.region in self._live:
+            return True
+        return any([record.address == block.address for record in [*self._live.values(), *self._quarantine]])
+
+    def protect(self, block: Block, access: Access, offset: int = 0, size: int | None = None) -> None:
+        """As `Pages` says; a part can be protected of blocks that were allocated with the alignment of a page.
+
+        All of a block includes the pages that only its canaries are on.
+        """
+        record = self._find(block, "protected")
+        pages = as_pages(self._parent)
+        outer_offset = 0
+        if offset != 0 or size is not None:
+            size = part_end(record.layout.size, pages.page_size, offset, size) - offset
+            outer_offset = record._front + offset
+        record._key.close()
+        try:
+            pages.protect(record._outer, access, outer_offset, size)
+        finally:
+            record._key.memory = record._make_key().memory
+
+    def check(self) -> None:
+        """Look for stray writes around all live blocks and in all of the quarantine: `CorruptionError` names each."""
+        _raise_corruption(self._problems(0))
+
+    def _problems(self, number: i64) -> list[str]:
+        """Stray writes in and around the blocks allocated from a number on."""
+        problems: list[str] = []
+        for record in reversed(self._live.values()):
+            if record.number < number:
+                break
+            _note(problems, record, False)
+        for record in self._quarantine:
+            if record.number >= number:
+                _note(problems, record, True)
+        return problems
+
+    def _drop(self, number: i64) -> None:
+        """Forget the blocks allocated from a number on: the parent has dropped them."""
+        for record in reversed(list(self._live.values())):
+            if record.number < number:
+                break
+            del self._live[record._key]
+            record._key.close()
+        kept: deque[BlockRecord] = deque()
+        for record in self._quarantine:
+            if record.number < number:
+                kept.append(record)
+            else:
+                self._kept -= _quarantined_size(record)
+        self._quarantine = kept
+
+    def checkpoint(self) -> Checkpoint:
+        return checkpoint_through(self, self._parent, self._next)
+
+    def restore(self, point: Checkpoint) -> None:
+        problems = self._problems(point.count)
+        restore_through(self, self._parent, point)
+        self._drop(point.count)
+        _raise_corruption(problems)
+
+    def reset(self, policy: ResetPolicy | None = None) -> None:
+        problems = self._problems(0)
+        reset_through(self._parent, policy)
+        self._drop(0)
+        _raise_corruption(problems)
+
+    def close(self) -> None:
+        """Give everything back and close the parent; then raise for what was found.
+
+        `CorruptionError` for stray writes, else `LeakError` for live blocks unless leaks are not to be raised. Closing
+        twice is harmless.
+        """
+        problems = self._problems(0)
+        leaked = list(self._live.values())
+        self._leaked += leaked
+        self._live.clear()
+        while self._quarantine:
+            record = self._quarantine.pop()
+            self._up.deallocate(record._outer, record._outer_layout)
+        self._kept = 0
+        for record in reversed(leaked):
+            record._key.close()
+            self._up.deallocate(record._outer, record._outer_layout)
+        close_parent(self._parent)
+        if leaked and (self._raise or problems):
+            size = sum([record.layout.size for record in leaked])
+            blocks = "1 block was" if len(leaked) == 1 else f"{len(leaked)} blocks were"
+            found = f"{blocks} never freed, {size} bytes in all:"
+            message = "\n".join([found, *[record.report() for record in leaked]])
+            if not problems:
+                raise LeakError(message)
+            problems.append(message)
+        _raise_corruption(problems)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.close()
+            return
+        try:
+            self.close()
+        except (CorruptionError, LeakError) as found:
+            error.add_note(str(found))
+
+    def __repr__(self) -> str:
+        options = ""
+        for name, value, default in (
+            ("depth", self._depth, 8),
+            ("canary", self._canary, 16),
+            ("quarantine", self._quarantine_size, 1 << 20),
+            ("raise_leaks", self._raise, True),
+        ):
+            if value != default:
+                options += f", {name}={str(value).lower()}"
+        return f"debug({self._parent!r}{options})"
+
+
+def _quarantined_size(record: BlockRecord) -> int:
+    return max(record._outer_layout.size, _RECORD_SIZE)
+
+
+def _note(problems: list[str], record: BlockRecord, poisoned: bool) -> None:
+    problem = record._stray_write(poisoned)
+    if problem:
+        problems.append(f"{problem}\n{record.report()}")
+
+
+def _raise_corruption(problems: list[str]) -> None:
+    if problems:
+        raise CorruptionError("\n".join(problems))
+
+
+def _fill(view: memoryview, pattern: bytes) -> None:
+    """Fill a view with a pattern of 64 KiB, from its beginning, over and over."""
+    size = len(view)
+    start = 0
+    while start < size:
+        step = min(size - start, _STEP)
+        view[start : start + step] = pattern[:step] if step < _STEP else pattern
+        start += step
+
+
+def _first_difference(view: memoryview, pattern: bytes) -> int:
+    """Index of the first byte that `_fill` with the same pattern would change, or -1."""
+    size = len(view)
+    start = 0
+    while start < size:
+        step = min(size - start, _STEP)
+        piece = bytes(view[start : start + step])
+        if piece != pattern[:step]:
+            for index in range(step):
+                if piece[index] != pattern[index]:
+                    return start + index
+        start += step
+    return -1

@@ -1,0 +1,208 @@
+"""FailingAllocator: fails on purpose, to see what a program does when memory runs out.
+
+Every request that may fail counts, from 0: allocating, growing and shrinking, zeroed or not. Which ones fail:
+
+* `fail_index=n`: request n, and every one after it, as in Zig. A program that tries again with less, as an arena does,
+  cannot slip through.
+* `resize_fail_index=n`: the same for growing and shrinking alone, with an index of their own.
+* `every=n`: each n-th request, that is those with index n - 1, 2n - 1, ...
+* `when=f`: those for which `f(index, layout)` is true.
+
+`times` bounds how many are failed in all: `fail_index=3, times=1` fails only request 3.
+
+The fields are those of Zig's `std.testing.FailingAllocator`, and some more: the call stack of the first induced failure
+is in `stack`. A failure of the parent itself is passed on and is not induced.
+
+Costs: some comparisons a request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Generic, TypeVar
+
+from allocators._mypyc import i64, mypyc_attr
+from allocators.adaptors.adaptor import CountingAdaptor
+from allocators.base import check_grow, check_resize, check_shrink
+from allocators.block import Block, Region
+from allocators.layout import Layout
+from allocators.protocol import Allocator, AllocError, MisuseError
+from allocators.trace.call_stack import CallStack
+
+A = TypeVar("A", bound=Allocator)
+
+_STACK_DEPTH: Final = 16
+
+
+@mypyc_attr(native_class=True)
+class FailingAllocator(CountingAdaptor[A], Generic[A]):
+    """Forwards to `parent` what it does not fail with `AllocError`."""
+
+    __slots__ = (
+        "_every",
+        "_fail_index",
+        "_resize_fail_index",
+        "_times",
+        "_when",
+        "alloc_index",
+        "allocated_bytes",
+        "allocations",
+        "deallocations",
+        "failures",
+        "freed_bytes",
+        "resize_index",
+        "resizes",
+        "stack",
+    )
+
+    def __init__(
+        self,
+        parent: A,
+        *,
+        fail_index: int | None = None,
+        resize_fail_index: int | None = None,
+        every: int | None = None,
+        when: Callable[[int, Layout], bool] | None = None,
+        times: int | None = None,
+    ) -> None:
+        super().__init__(parent)
+        for name, value, least in (
+            ("fail_index", fail_index, 0),
+            ("resize_fail_index", resize_fail_index, 0),
+            ("every", every, 1),
+            ("times", times, 0),
+        ):
+            if value is not None and value < least:
+                raise MisuseError(f"{name} must be at least {least}, not {value}")
+        self._fail_index: Final = fail_index
+        self._resize_fail_index: Final = resize_fail_index
+        self._every: Final = every
+        self._when: Final = when
+        self._times: Final = times
+        #: Requests to allocate so far, failed ones included.
+        self.alloc_index: i64 = 0
+        #: Requests to grow or shrink so far, failed ones included.
+        self.resize_index: i64 = 0
+        #: Bytes allocated, and by which blocks grew.
+        self.allocated_bytes: i64 = 0
+        #: Bytes deallocated, and by which blocks shrank.
+        self.freed_bytes: i64 = 0
+        #: Calls that succeeded.
+        self.allocations: i64 = 0
+        self.deallocations: i64 = 0
+        self.resizes: i64 = 0
+        #: Failures that were induced.
+        self.failures: i64 = 0
+        #: Where the first of them happened.
+        self.stack: CallStack | None = None
+
+    @property
+    def index(self) -> int:
+        """The index of the next request: how many there were."""
+        return self.alloc_index + self.resize_index
+
+    @property
+    def has_induced_failure(self) -> bool:
+        return self.failures > 0
+
+    def _fails(self, index: int, layout: Layout, resize_index: int) -> bool:
+        """Whether a request shall fail; `resize_index` is -1 for an allocation."""
+        if self._times is not None and self.failures >= self._times:
+            return False
+        if self._fail_index is not None and index >= self._fail_index:
+            return True
+        if self._resize_fail_index is not None and resize_index >= self._resize_fail_index:
+            return True
+        if self._every is not None and (index + 1) % self._every == 0:
+            return True
+        return self._when is not None and self._when(index, layout)
+
+    def _request(self, layout: Layout, resize: bool) -> None:
+        """Count a request, and fail it where it shall fail."""
+        index = self.index
+        resize_index = -1
+        if resize:
+            resize_index = self.resize_index
+            self.resize_index += 1
+        else:
+            self.alloc_index += 1
+        if self._fails(index, layout, resize_index):
+            self.failures += 1
+            if self.stack is None:
+                self.stack = CallStack.here(_STACK_DEPTH)
+            raise AllocError("fail", layout, in_use=self._live_bytes, reason=f"failed on purpose at index {index}")
+
+    def allocate(self, layout: Layout) -> Block:
+        self._request(layout, False)
+        return self._allocated(self._up.allocate(layout), layout)
+
+    def allocate_zeroed(self, layout: Layout) -> Block:
+        self._request(layout, False)
+        return self._allocated(self._up.allocate_zeroed(layout), layout)
+
+    def _allocated(self, block: Block, layout: Layout) -> Block:
+        self.allocations += 1
+        self.allocated_bytes += layout.size
+        return self._added(block, layout.size)
+
+    def deallocate(self, block: Block, layout: Layout) -> None:
+        self._check_counted(block, layout)
+        region = block.region
+        self._up.deallocate(block, layout)
+        self.deallocations += 1
+        self.freed_bytes += layout.size
+        self._removed(region, layout.size)
+
+    def grow(self, block: Block, old: Layout, new: Layout) -> Block:
+        check_grow(block, old, new)
+        self._request(new, True)
+        region = block.region
+        return self._resized(region, self._up.grow(block, old, new), old, new)
+
+    def grow_zeroed(self, block: Block, old: Layout, new: Layout) -> Block:
+        check_grow(block, old, new)
+        self._request(new, True)
+        region = block.region
+        return self._resized(region, self._up.grow_zeroed(block, old, new), old, new)
+
+    def shrink(self, block: Block, old: Layout, new: Layout) -> Block:
+        check_shrink(block, old, new)
+        self._request(new, True)
+        region = block.region
+        return self._resized(region, self._up.shrink(block, old, new), old, new)
+
+    def resize_in_place(self, block: Block, old: Layout, new: Layout) -> Block | None:
+        """As the parent does it. It counts as a request, and where that shall fail, the answer is None."""
+        check_resize(block, old, new)
+        try:
+            self._request(new, True)
+        except AllocError:
+            return None
+        return super().resize_in_place(block, old, new)
+
+    def _resized(self, region: Region, block: Block, old: Layout, new: Layout) -> Block:
+        self.resizes += 1
+        if new.size > old.size:
+            self.allocated_bytes += new.size - old.size
+        else:
+            self.freed_bytes += old.size - new.size
+        return super()._resized(region, block, old, new)
+
+    def _dropped(self, blocks: int, size: int) -> None:
+        self.deallocations += blocks
+        self.freed_bytes += size
+        super()._dropped(blocks, size)
+
+    def __repr__(self) -> str:
+        options = ""
+        for name, value in (
+            ("fail_index", self._fail_index),
+            ("resize_fail_index", self._resize_fail_index),
+            ("every", self._every),
+            ("times", self._times),
+        ):
+            if value is not None:
+                options += f", {name}={value}"
+        if self._when is not None:
+            options += f", when={self._when!r}"
+        return f"fail({self._parent!r}{options})"

@@ -1,0 +1,284 @@
+"""MetricAllocator: forwards to a parent, and counts.
+
+Counters, with the meanings that RMM gave them: bytes and blocks that are current, their peak, and their total; beside
+them frees, resizes and failures, and a histogram of request sizes by power of two. A grow that the parent serves with a
+fresh block is one resize, and adds only the growth to the total; a shrink adds nothing.
+
+Frames: `push_counters` starts counting from zero, `pop_counters` ends that and adds it to the frame below, so that any
+stretch of a program can be measured inside another. Inner frames may go negative: they see frees of older blocks.
+
+Costs: two calls instead of one, and about ten additions and comparisons. Memory: none but the counters.
+"""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from allocators._mypyc import i64, mypyc_attr
+from allocators.adaptors.adaptor import CountingAdaptor
+from allocators.block import Block, Region
+from allocators.chain import chain
+from allocators.layout import Layout
+from allocators.protocol import Allocator, MisuseError
+from allocators.report.as_html import as_html
+from allocators.report.as_json import as_json
+from allocators.report.as_text import as_text
+
+A = TypeVar("A", bound=Allocator)
+
+
+@mypyc_attr(native_class=True)
+class Counters:
+    """One frame of counters; `_bytes` in bytes, the others in blocks or calls."""
+
+    __slots__ = (
+        "current_blocks",
+        "current_bytes",
+        "failures",
+        "frees",
+        "peak_blocks",
+        "peak_bytes",
+        "resizes",
+        "total_blocks",
+        "total_bytes",
+    )
+
+    def __init__(self) -> None:
+        self.current_bytes: i64 = 0
+        self.current_blocks: i64 = 0
+        self.peak_bytes: i64 = 0
+        self.peak_blocks: i64 = 0
+        self.total_bytes: i64 = 0
+        self.total_blocks: i64 = 0
+        self.frees: i64 = 0
+        self.resizes: i64 = 0
+        self.failures: i64 = 0
+
+    def copy(self) -> Counters:
+        """The counters as they are now."""
+        copy = Counters()
+        copy.absorb(self)
+        return copy
+
+    def absorb(self, inner: Counters) -> None:
+        """Add a frame that has ended inside this one."""
+        self.peak_bytes = max(self.peak_bytes, self.current_bytes + inner.peak_bytes)
+        self.peak_blocks = max(self.peak_blocks, self.current_blocks + inner.peak_blocks)
+        self.current_bytes += inner.current_bytes
+        self.current_blocks += inner.current_blocks
+        self.total_bytes += inner.total_bytes
+        self.total_blocks += inner.total_blocks
+        self.frees += inner.frees
+        self.resizes += inner.resizes
+        self.failures += inner.failures
+
+    def as_dict(self) -> dict[str, int]:
+        """The figures by name, for JSON."""
+        return {
+            "current_bytes": self.current_bytes,
+            "current_blocks": self.current_blocks,
+            "peak_bytes": self.peak_bytes,
+            "peak_blocks": self.peak_blocks,
+            "total_bytes": self.total_bytes,
+            "total_blocks": self.total_blocks,
+            "frees": self.frees,
+            "resizes": self.resizes,
+            "failures": self.failures,
+        }
+
+    def __repr__(self) -> str:
+        return f"<Counters {' '.join([f'{name}={value}' for name, value in self.as_dict().items()])}>"
+
+
+@mypyc_attr(native_class=True)
+class MetricAllocator(CountingAdaptor[A], Generic[A]):
+    """Counts what goes through to `parent`, and hands out exactly the sizes that were asked for.
+
+    `live_bytes` and `live_blocks` are what is in use whatever frame it was allocated in.
+    """
+
+    __slots__ = ("_frames", "_histogram", "_run", "_run_size", "_top")
+
+    def __init__(self, parent: A) -> None:
+        super().__init__(parent)
+        self._top = Counters()
+        self._frames: list[Counters] = [self._top]
+        self._histogram: list[int] = [0] * 65
+        # Allocations of one size in a row, which the histogram gets to know when it is asked for or the size changes.
+        self._run_size: i64 = 0
+        self._run: i64 = 0
+
+    @property
+    def counters(self) -> Counters:
+        """The counters of the innermost frame, as they are now."""
+        return self._top.copy()
+
+    @property
+    def histogram(self) -> dict[int, int]:
+        """Number of allocations by size class: the smallest power of two, or 0, that the size does not exceed."""
+        self._end_run()
+        return {(1 << index) >> 1: count for index, count in enumerate(self._histogram) if count}
+
+    def figures(self) -> dict[str, object]:
+        """All that is known, for `report`, `report_json` and `report_html`.
+
+        `allocator` is the spec, `counters` those of the innermost frame, `histogram` a list of size classes, and
+        `waste` the split of each allocator below that has one, the nearest first.
+        """
+        wastes: list[dict[str, object]] = []
+        for allocator in chain(self._parent):
+            waste = getattr(allocator, "waste", None)
+            if waste is not None:
+                wastes.append({"allocator": repr(allocator), **waste().as_dict()})
+        return {
+            "allocator": repr(self),
+            "counters": self._top.as_dict(),
+            "histogram": [{"up_to": size, "blocks": count} for size, count in self.histogram.items()],
+            "waste": wastes,
+        }
+
+    def report(self) -> str:
+        """Counters, size histogram, and the waste of the allocators below, as text tables."""
+        return as_text(self.figures())
+
+    def report_json(self) -> str:
+        """The same figures as one JSON object."""
+        return as_json(self.figures())
+
+    def report_html(self) -> str:
+        """The same figures as one HTML page that needs nothing beside itself."""
+        return as_html(self.figures())
+
+    @property
+    def frames(self) -> int:
+        """Number of counter frames, the outermost included."""
+        return len(self._frames)
+
+    def push_counters(self) -> Counters:
+        """Begin a frame at zero; returns the counters of the frame around it, as they are now."""
+        before = self._top.copy()
+        self._top = Counters()
+        self._frames.append(self._top)
+        return before
+
+    def pop_counters(self) -> Counters:
+        """End the innermost frame, add it to the one around it, and return it. IndexError for the outermost."""
+        if len(self._frames) == 1:
+            raise IndexError("no counter frame to pop")
+        popped = self._frames.pop()
+        self._top = self._frames[-1]
+        self._top.absorb(popped)
+        return popped
+
+    def allocate(self, layout: Layout) -> Block:
+        try:
+            block = self._up.allocate(layout)
+        except MemoryError:
+            self._top.failures += 1
+            raise
+        return self._count(block, layout)
+
+    def allocate_zeroed(self, layout: Layout) -> Block:
+        try:
+            block = self._up.allocate_zeroed(layout)
+        except MemoryError:
+            self._top.failures += 1
+            raise
+        return self._count(block, layout)
+
+    def _count(self, block: Block, layout: Layout) -> Block:
+        # Written out rather than by `_added`: one call less on the hot path.
+        size = layout.size
+        top = self._top
+        current = top.current_bytes + size
+        top.current_bytes = current
+        if current > top.peak_bytes:
+            top.peak_bytes = current
+        blocks = top.current_blocks + 1
+        top.current_blocks = blocks
+        if blocks > top.peak_blocks:
+            top.peak_blocks = blocks
+        top.total_bytes += size
+        top.total_blocks += 1
+        self._live_bytes += size
+        self._live_blocks += 1
+        if size != self._run_size:
+            self._end_run()
+            self._run_size = size
+        self._run += 1
+        if self._ledger.open:
+            self._ledger.added(block.region, size)
+        return block if block.size == size else Block(block.address, size, block.region)
+
+    def _end_run(self) -> None:
+        self._histogram[size_class(self._run_size)] += self._run
+        self._run = 0
+
+    def deallocate(self, block: Block, layout: Layout) -> None:
+        size = layout.size
+        if self._live_blocks == 0 or size > self._live_bytes:
+            raise MisuseError(f"{block!r} was not allocated through this metric")
+        region = block.region
+        self._up.deallocate(block, layout)
+        top = self._top
+        top.current_bytes -= size
+        top.current_blocks -= 1
+        top.frees += 1
+        self._live_bytes -= size
+        self._live_blocks -= 1
+        if self._ledger.open:
+            self._ledger.removed(region, size)
+
+    def grow(self, block: Block, old: Layout, new: Layout) -> Block:
+        region = block.region
+        try:
+            grown = self._up.grow(block, old, new)
+        except MemoryError:
+            self._top.failures += 1
+            raise
+        return self._resized(region, grown, old, new)
+
+    def grow_zeroed(self, block: Block, old: Layout, new: Layout) -> Block:
+        region = block.region
+        try:
+            grown = self._up.grow_zeroed(block, old, new)
+        except MemoryError:
+            self._top.failures += 1
+            raise
+        return self._resized(region, grown, old, new)
+
+    def shrink(self, block: Block, old: Layout, new: Layout) -> Block:
+        region = block.region
+        try:
+            shrunk = self._up.shrink(block, old, new)
+        except MemoryError:
+            self._top.failures += 1
+            raise
+        return self._resized(region, shrunk, old, new)
+
+    def _resized(self, region: Region, block: Block, old: Layout, new: Layout) -> Block:
+        growth = new.size - old.size
+        top = self._top
+        top.current_bytes += growth
+        if growth > 0:
+            top.total_bytes += growth
+            if top.current_bytes > top.peak_bytes:
+                top.peak_bytes = top.current_bytes
+        top.resizes += 1
+        return super()._resized(region, block, old, new)
+
+    def _dropped(self, blocks: int, size: int) -> None:
+        """Blocks that the parent drops at once are as many frees."""
+        top = self._top
+        top.current_bytes -= size
+        top.current_blocks -= blocks
+        top.frees += blocks
+        super()._dropped(blocks, size)
+
+    def __repr__(self) -> str:
+        return f"metric({self._parent!r})"
+
+
+def size_class(size: int) -> int:
+    """The number of the histogram class of a size: 0 for 0, else 1 + the exponent of the next power of two."""
+    return (size - 1).bit_length() + 1 if size else 0

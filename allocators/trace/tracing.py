@@ -1,0 +1,258 @@
+"""TracingAllocator: records every operation, to be read, compared, or replayed on another allocator.
+
+The text is `trace_format`'s own: one line an operation, blocks numbered in the order of their allocation. It says what
+was asked for and not what came of it, so two runs of one program have one trace.
+
+In memory the record is a `Trace`, a table in allocator memory of 38 bytes an operation, which knows addresses, times
+and threads besides, and can be written as a CSV log of RMM too. With a `file` the lines go there instead, as they come,
+and nothing is kept.
+
+Costs: about a microsecond an operation.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Final, Generic, Self, TextIO, TypeVar
+
+from allocators._mypyc import i64, mypyc_attr
+from allocators.collections.table import Table
+from allocators.layout import Layout
+from allocators.page import PageAlloc
+from allocators.protocol import Allocator, MisuseError
+from allocators.reset import ResetPolicy
+from allocators.scope import Checkpoint
+from allocators.trace.format import (
+    CHECKPOINT,
+    DEALLOCATE,
+    FAILURE,
+    HEADER,
+    NO_ID,
+    RESET,
+    RESTORE,
+)
+from allocators.trace.records import Record, RecordingAdaptor
+
+A = TypeVar("A", bound=Allocator)
+
+# Columns of a trace: letter of the operation, exponent of the alignment, id of the block (for a restore, number of the
+# checkpoint), size in bytes, address, wall-clock time in nanoseconds, thread.
+_FORMATS: Final = "BBiqqqq"
+#: Added to the letter of an operation that was refused.
+_REFUSED: Final = 0x80
+#: A block that a reset or the end of a scope has dropped; not in the text, where that follows from the line it ends at.
+_GONE: Final = "d"
+
+_RMM_HEADER: Final = "Thread,Time,Action,Pointer,Size,Stream"
+
+
+@mypyc_attr(native_class=True)
+class Trace:
+    """The operations that a `TracingAllocator` has seen, in order.
+
+    `allocator` is where the record itself is kept; by default in pages of its own.
+    """
+
+    __slots__ = ("_rows",)
+
+    def __init__(self, allocator: Allocator | None = None) -> None:
+        self._rows: Table[Allocator] = Table(PageAlloc() if allocator is None else allocator, _FORMATS)
+
+    def reserve(self, rows: int) -> None:
+        """Make room for so many operations, so that noting them cannot fail."""
+        self._rows.reserve(rows)
+
+    def note(self, kind: str, id: int, layout: Layout | None, address: int, refused: bool = False) -> None:
+        """Add an operation. `kind` is its letter in the text."""
+        size = 0
+        align = 1
+        if layout is not None:
+            size = layout.size
+            align = layout.align
+        letter = ord(kind) + (_REFUSED if refused else 0)
+        self._rows.append(letter, align.bit_length() - 1, id, size, address, time.time_ns(), threading.get_ident())
+
+    def lines(self) -> Iterator[str]:
+        """The trace in our own text format, line by line."""
+        yield HEADER
+        kinds, aligns, ids, sizes, *_rest = self._columns()
+        for row in range(len(kinds)):
+            line = _line(kinds[row], ids[row], sizes[row], 1 << aligns[row])
+            if line:
+                yield line
+
+    def text(self) -> str:
+        """The same as one text."""
+        return _joined(self.lines())
+
+    def rmm_lines(self) -> Iterator[str]:
+        """The trace as RMM's logging adaptor writes it, line by line.
+
+        RMM does not know resizing: a block that has moved is allocated where it is now and then freed where it was, one
+        that has not is freed and allocated again. Blocks that are dropped wholesale are freed one by one.
+        """
+        yield _RMM_HEADER
+        kinds, _aligns, ids, sizes, addresses, times, threads = self._columns()
+        live: dict[int, tuple[int, int]] = {}
+        for row in range(len(kinds)):
+            kind = kinds[row]
+            stamp = f"{threads[row]},{_clock(times[row])}"
+            id = ids[row]
+            here = (addresses[row], sizes[row])
+            if kind >= _REFUSED:
+                yield _rmm_line(stamp, "allocate failure", here)
+                continue
+            letter = chr(kind)
+            if letter in (DEALLOCATE, _GONE):
+                yield _rmm_line(stamp, "free", live.pop(id))
+            elif letter not in (RESET, CHECKPOINT, RESTORE):
+                before = live.get(id)
+                live[id] = here
+                if before is not None and before[0] == here[0]:
+                    yield _rmm_line(stamp, "free", before)
+                yield _rmm_line(stamp, "allocate", here)
+                if before is not None and before[0] != here[0]:
+                    yield _rmm_line(stamp, "free", before)
+
+    def rmm_csv(self) -> str:
+        """The same as one text."""
+        return _joined(self.rmm_lines())
+
+    def _columns(self) -> list[memoryview]:
+        return [self._rows.column(index) for index in range(len(_FORMATS))]
+
+    def close(self) -> None:
+        """Give the memory of the record back; closing twice is harmless."""
+        self._rows.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Trace of {len(self._rows)} rows>"
+
+
+@mypyc_attr(native_class=True)
+class TracingAllocator(RecordingAdaptor[A], Generic[A]):
+    """Records what is asked of `parent`, in `trace` (a fresh one unless given), or line by line in `file`.
+
+    Closing leaves trace and file to be read. An error in writing to the file is raised after the operation was done.
+    """
+
+    __slots__ = ("_file", "_next", "_trace")
+
+    def __init__(self, parent: A, *, file: TextIO | None = None, trace: Trace | None = None) -> None:
+        super().__init__(parent)
+        if file is not None and trace is not None:
+            raise MisuseError("a trace goes either to a file or to memory")
+        self._file: Final = file
+        self._trace: Final = Trace() if trace is None and file is None else trace
+        self._next: i64 = 0
+        if file is not None:
+            file.write(HEADER + "\n")
+
+    @property
+    def trace(self) -> Trace:
+        """The record in memory. Raises `MisuseError` where there is a file instead."""
+        trace = self._trace
+        if trace is None:
+            raise MisuseError("the trace is in a file")
+        return trace
+
+    def _note(self, kind: str, id: int, layout: Layout | None, address: int, refused: bool = False) -> None:
+        if self._trace is not None:
+            self._trace.note(kind, id, layout, address, refused)
+        elif self._file is not None:
+            size = 0 if layout is None else layout.size
+            align = 1 if layout is None else layout.align
+            line = _line(ord(kind) + (_REFUSED if refused else 0), id, size, align)
+            if line:
+                self._file.write(line + "\n")
+
+    def _reserve(self, rows: int) -> None:
+        if self._trace is not None:
+            self._trace.reserve(rows)
+
+    def _prepare(self) -> None:
+        self._reserve(1)
+
+    def _allocated(self, kind: str, record: Record, layout: Layout) -> None:
+        record.number = self._next
+        self._next += 1
+        self._note(kind, record.number, layout, record.address)
+
+    def _freed(self, record: Record) -> None:
+        self._note(DEALLOCATE, record.number, None, record.address)
+
+    def _resized(self, kind: str, record: Record, address: i64, old: Layout, new: Layout) -> None:
+        self._note(kind, record.number, new, record.address)
+
+    def _refused(self, kind: str, layout: Layout) -> None:
+        self._note(kind, NO_ID, layout, 0, True)
+
+    def _gone(self, records: list[Record]) -> None:
+        for record in records:
+            self._note(_GONE, record.number, None, record.address)
+
+    def checkpoint(self) -> Checkpoint:
+        self._reserve(1)
+        return super().checkpoint()
+
+    def _checkpointed(self) -> None:
+        super()._checkpointed()
+        self._note(CHECKPOINT, NO_ID, None, 0)
+
+    def restore(self, point: Checkpoint) -> None:
+        self._reserve(len(self._records) + 1)
+        super().restore(point)
+
+    def _restored(self, number: int) -> None:
+        super()._restored(number)
+        self._note(RESTORE, number, None, 0)
+
+    def reset(self, policy: ResetPolicy | None = None) -> None:
+        self._reserve(len(self._records) + 1)
+        super().reset(policy)
+
+    def _reset(self) -> None:
+        super()._reset()
+        self._note(RESET, NO_ID, None, 0)
+
+    def __repr__(self) -> str:
+        return f"tracing({self._parent!r})"
+
+
+def _line(kind: int, id: int, size: int, align: int) -> str:
+    """A line of our own text format; empty for what does not appear in it."""
+    if kind >= _REFUSED:
+        return f"{FAILURE} {chr(kind - _REFUSED)} {size} {align}"
+    letter = chr(kind)
+    if letter == _GONE:
+        return ""
+    if letter in (RESET, CHECKPOINT):
+        return letter
+    if letter in (DEALLOCATE, RESTORE):
+        return f"{letter} {id}"
+    return f"{letter} {id} {size} {align}"
+
+
+def _rmm_line(stamp: str, action: str, place: tuple[int, int]) -> str:
+    return f"{stamp},{action},{place[0]:#x},{place[1]},0x0"
+
+
+def _clock(nanoseconds: int) -> str:
+    """Local time of day, to the microsecond."""
+    seconds, rest = divmod(nanoseconds, 1_000_000_000)
+    return f"{time.strftime('%H:%M:%S', time.localtime(seconds))}.{rest // 1000:06d}"
+
+
+def _joined(lines: Iterator[str]) -> str:
+    return "".join([f"{line}\n" for line in lines])

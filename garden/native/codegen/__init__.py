@@ -1,0 +1,1 @@
+"""From SSA and from the opcode table to object files."""

@@ -1,0 +1,88 @@
+"""Compiler: from the optimised IR of a program to machine code."""
+
+from __future__ import annotations
+
+from allocators import Allocator
+from garden.ir.calls import reachable
+from garden.ir.ir import Ir
+from garden.native.cache import Cache, digest
+from garden.native.codegen.body import field
+from garden.native.codegen.hosts import python_hosts
+from garden.native.codegen.module import RuntimeFunctions, module_text
+from garden.native.codegen.programs import NativeProgram
+from garden.native.codegen.translate import Translator
+from garden.native.target import compile_text
+
+#: Begins the LLVM names of the program's functions.
+PREFIX = "g."
+
+#: Bytes of stack that are left for what does not look, and for each instruction of the IR, whose values may all be
+#: spilled in one frame after inlining.
+_RESERVE = 1 << 18
+_RESERVE_PER_INSTRUCTION = 64
+#: What Ctrl-C does beside leaving its mark: the next call that may recurse finds no stack left.
+_INTERRUPT = "  store atomic i64 -1, ptr {} monotonic, align 8"
+
+
+def compile_program(
+    ir: Ir[Allocator],
+    scratch: Allocator,
+    target: str,
+    *,
+    whole: bool,
+    backtrace: bool = False,
+    cache: Cache | None = None,
+) -> NativeProgram:
+    """Compile a program, or with `whole` all of its functions, so that each can be called from outside.
+
+    Where the cache has the object, llvmlite is not needed; else ImportError where that is not installed.
+    """
+    text, facts = translate_program(ir, scratch, target, whole=whole, backtrace=backtrace, cache=cache)
+    key = digest(b"object", target.encode(), text.encode())
+    object = None if cache is None else cache.load(key)
+    if object is None:
+        object = compile_text(text, target)
+        if cache is not None:
+            cache.store(key, object)
+    return NativeProgram(object, *facts, stack_reserve(ir), python_hosts(ir.checked.hosts))
+
+
+def stack_reserve(ir: Ir[Allocator]) -> int:
+    """How many bytes of stack must be left when a function is called that may recurse."""
+    return _RESERVE + _RESERVE_PER_INSTRUCTION * ir.value_count
+
+
+def translate_program(
+    ir: Ir[Allocator],
+    scratch: Allocator,
+    target: str,
+    *,
+    whole: bool,
+    backtrace: bool = False,
+    cache: Cache | None = None,
+    host: tuple[str, ...] = (),
+) -> tuple[str, tuple[list[int], int, int]]:
+    """The LLVM text of a module, and the first facts of a `NativeProgram`.
+
+    `host` are names of functions of the host of executables that must be in it.
+    """
+    runtime = RuntimeFunctions(target, cache, host=bool(host))
+    translator = Translator(ir, scratch, PREFIX, runtime.signatures, backtrace=backtrace)
+    try:
+        entry = ir.function_count - 1
+        roots = range(1, ir.function_count) if whole else (entry,)
+        functions = [translator.function(row) for row in reachable(ir, roots)]
+        functions += [translator.wrapper(row, f"call.{row}") for row in roots]
+        parts = [translator.string_data(), runtime.text([*translator.needed, *host]), *functions]
+        text = module_text(
+            target,
+            parts,
+            argument_words=translator.argument_words,
+            interrupt=_INTERRUPT.format(field("stack_limit")),
+        )
+        parameters = [-1] * ir.function_count
+        for row in roots:
+            parameters[row] = len(translator.signatures[row].parameters)
+        return text, (parameters, len(translator.strings), translator.argument_words)
+    finally:
+        translator.close()

@@ -1,0 +1,668 @@
+"""Interpreter: the LLVM text of a machine that executes bytecode where it lies. It is the same for every program.
+
+One function an opcode, its *handler*, generated from the opcode table. It ends in a tail call of the next instruction's
+handler, which it finds in a table, so there is neither a loop nor a place that all instructions come through. The state
+travels in arguments, all of which are in registers of the processor (`_STATE`); what is needed less often is in the
+context. A handler that fits a line or two of the cache begins one: two indirect jumps in the same line hinder each
+other's prediction, which doubles the time of an instruction.
+
+What an operation means is what `garden.native.codegen.body` says. Which instruction is which operation, and which jump
+depends on which comparison, is what `garden.bytecode.selection` says.
+
+Jumps. Where a jump leads stands in its word, and the next word cannot be read before this one has been: with five
+cycles for each load, a chain of jumps takes longer than all that stands between them. So a jump, or call, compares its
+target with `likely`, where the last one went, and goes on from that: the processor predicts the comparison, and need
+not wait. In a function that calls itself this is always right. Superinstructions (`garden.bytecode.superinstructions`)
+do away with other waits: those for the targets of jumps that stay in the run, and for registers to be written before
+they are read.
+
+Frames are a stack of addresses to return to. The first one is that of a word which halts.
+
+What ends a run, or asks the host, is in functions of its own, which handlers jump to; only they write the state to the
+context. Host functions get the same arguments: those of the runtime through an *adapter*, which also is a handler.
+
+Ctrl-C overwrites the table: whatever comes next asks the host, and is then executed.
+
+Costs: with superinstructions and runtime, 40 KB of machine code, which takes LLVM one or two seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from allocators._mypyc import mypyc_attr
+from garden.bytecode import ops as bytecode
+from garden.bytecode.ops import (
+    IMM,
+    IMM16,
+    OPS,
+    SOURCE,
+    TABLE_COUNT,
+    TABLE_DEFAULT,
+    TABLE_FIRST,
+    TABLE_KIND,
+    TABLE_SLOTS,
+)
+from garden.bytecode.selection import DIRECT, INVERSE_JUMPS, JUMPS
+from garden.bytecode.superinstructions import (
+    CODES,
+    FIRST,
+    SUPERINSTRUCTIONS,
+    Run,
+    Step,
+    is_conditional,
+    leaves,
+    parse,
+)
+from garden.ir import ir as op
+from garden.native.codegen.body import Body, field
+from garden.native.codegen.fusion import fusion_text
+from garden.native.codegen.hosts import ADAPTER, runtime_functions
+from garden.native.codegen.module import RuntimeFunctions, module_text
+from garden.native.codegen.translate import call_text
+from garden.native.context import ARGUMENT_WORDS, FRAMES, HOST_CALL, POLL, SPILL, SPILL_FULL, UNKNOWN
+from garden.traps import DIVISION_BY_ZERO
+
+#: What handlers are given, pointers all of them: to the present word, the registers, the table of handlers, the first
+#: instruction, the next free frame, the next free word of the spill stack, where the last jump went, the constants.
+_STATE: Final = ("pc", "registers", "table", "code", "frames", "spill", "likely", "constants")
+_PARAMETERS: Final = ", ".join([f"ptr %{name}" for name in _STATE])
+
+#: Bytes of a line of the cache.
+_LINE: Final = 64
+
+# Operands by name: their places in the word, in bytes.
+_PLACES: Final = {"a": 1, "b": 2, "c": 3}
+_IMM16_PLACE: Final = 2
+_IMM_PLACE: Final = 4
+_WORD: Final = 8
+#: The code does not change while it is executed.
+_CODE: Final = "!invariant.load !2"
+
+#: IR operations on Doubles; those that make one; those that make a Bool.
+_OF_DOUBLES: Final = (op.DADD, op.DSUB, op.DMUL, op.DDIV, op.DLT, op.DLE, op.DNEG, op.DOUBLE_TO_INT)
+_TO_DOUBLE: Final = (op.DADD, op.DSUB, op.DMUL, op.DDIV, op.DNEG, op.INT_TO_DOUBLE)
+_TO_BOOL: Final = (*[operation for operation, jump in enumerate(JUMPS) if jump], op.INT_TO_BOOL)
+
+#: The IR operation that an instruction is. Where there are two, they mean the same for words.
+_OPERATIONS: Final = {code: operation for operation, code in reversed(list(enumerate(DIRECT))) if code}
+#: The comparison that a jump depends on, and whether it is taken where that holds.
+_CONDITIONS: Final = {
+    **{code: (operation, False) for operation, code in enumerate(INVERSE_JUMPS) if code},
+    **{code: (operation, True) for operation, code in reversed(list(enumerate(JUMPS))) if code},
+}
+
+_TRAPS: Final = (DIVISION_BY_ZERO,)
+
+#: Bytes of the stack of the process that are left for Python, which has more to do while the program runs.
+_RESERVE: Final = 1 << 20
+
+
+@mypyc_attr(native_class=True, allow_interpreted_subclasses=True)
+class Variant:
+    """What handlers do where benchmarks try something else: with the spill stack, and beside their work.
+
+    `globals` is the LLVM text of what that needs in the module.
+    """
+
+    __slots__ = ("globals",)
+
+    def __init__(self, globals: str = "") -> None:
+        self.globals: Final = globals
+
+    def begin(self, handler: Handler) -> None:
+        """What comes first in a handler."""
+
+    def jump(self, handler: Handler) -> None:
+        """What comes before a jump that leaves a run."""
+
+    def push(self, handler: Handler, words: list[str]) -> None:
+        """Push words, or end the run where there is no room for all of them."""
+        top = handler.beyond(handler.spill, "i64", len(words))
+        end = handler.value(f"load ptr, ptr {field('spill_end')}")
+        handler.leave_if(handler.value(f"icmp ugt ptr {top}, {end}"), "@spill_full")
+        for index, word in enumerate(words):
+            handler.line(f"store i64 {word}, ptr {handler.beyond(handler.spill, 'i64', index)}")
+        handler.spill = top
+
+    def pop(self, handler: Handler, count: int) -> list[str]:
+        """Pop words, the topmost first."""
+        places = [handler.beyond(handler.spill, "i64", -index) for index in range(1, count + 1)]
+        handler.spill = places[-1]
+        return [handler.value(f"load i64, ptr {place}") for place in places]
+
+    def slot(self, handler: Handler, below: str) -> str:
+        """A pointer to the word so many words below the topmost one."""
+        return handler.beyond(handler.spill, "i64", handler.value(f"sub i64 -1, {below}"))
+
+    def drop(self, handler: Handler, count: str) -> None:
+        handler.spill = handler.beyond(handler.spill, "i64", handler.value(f"sub i64 0, {count}"))
+
+    def save(self, handler: Handler) -> None:
+        """Write the top to the context."""
+        handler.line(f"store ptr {handler.spill}, ptr {field('spill_top')}")
+
+    def load(self, handler: Handler) -> None:
+        """Take the top from the context."""
+        handler.spill = handler.value(f"load ptr, ptr {field('spill_top')}")
+
+
+@mypyc_attr(native_class=True)
+class Handler(Body):
+    """The handler of a run of instructions, most often of one, while it is written.
+
+    `index` is the present instruction; `frames` and `spill` are the values that the state has by then.
+    """
+
+    __slots__ = ("_ahead", "_cold", "_results", "_runtime", "_variant", "frames", "index", "run", "spill")
+
+    def __init__(self, run: Run, runtime: RuntimeFunctions, variant: Variant) -> None:
+        super().__init__()
+        self.run: Final = run
+        self._runtime: Final = runtime
+        self._variant: Final = variant
+        self.index = 0
+        self.frames = "%frames"
+        self.spill = "%spill"
+        # What the instruction at an index has written to its operand a: an LLVM type, and a value.
+        self._results: dict[int, tuple[str, str]] = {}
+        # Where a jump inside the run leads: the label, and the state there.
+        self._ahead: dict[int, tuple[str, str, str]] = {}
+        # Blocks that go on elsewhere: the label, the handler, the word, the state.
+        self._cold: list[tuple[str, str, int, str, str]] = []
+        self.place("entry")
+
+    def text(self, name: str) -> str:
+        """The LLVM function."""
+        self._variant.begin(self)
+        goes_on = True
+        for index, step in enumerate(self.run):
+            self.index = index
+            self._arrive()
+            self._instruction(step)
+            goes_on = not leaves(step.code)
+        self.index = len(self.run)
+        if self._arrive() or goes_on:
+            self.dispatch(self.word())
+        return self.function(name)
+
+    def function(self, name: str, linkage: str = "internal") -> str:
+        """The LLVM function of what has been written."""
+        for label, handler, index, frames, spill in self._cold:
+            self.place(label)
+            self.index, self.frames, self.spill = index, frames, spill
+            self.go(handler, self.word())
+        head = f"define {linkage} preserve_nonecc i64 {name}({_PARAMETERS}) noinline nounwind align {_LINE}"
+        return f"{head} {{\n{self.take()}}}\n"
+
+    def _arrive(self) -> bool:
+        """Begin the block that a jump inside the run leads to, if one leads to the present instruction."""
+        ahead = self._ahead.get(self.index)
+        if ahead is None:
+            return False
+        label, self.frames, self.spill = ahead
+        self.place(label)
+        return True
+
+    def _instruction(self, step: Step) -> None:
+        code = step.code
+        if code in _WRITERS:
+            _WRITERS[code](self)
+        elif is_conditional(code):
+            self._conditional_jump(code, step.skip)
+        else:
+            self._operation(code)
+
+    # Operands.
+
+    def word(self, offset: int = 0) -> str:
+        """A pointer to the present word, or so many bytes behind that."""
+        return self.beyond("%pc", "i8", _WORD * self.index + offset)
+
+    def beyond(self, pointer: str, type: str, count: int | str) -> str:
+        """A pointer so many elements behind another one."""
+        return self.value(f"getelementptr {type}, ptr {pointer}, i64 {count}") if count else pointer
+
+    def _code(self, type: str, offset: int) -> str:
+        """The number at an offset of the present word, as an i64."""
+        number = self.value(f"load {type}, ptr {self.word(offset)}, align 1, {_CODE}")
+        return self.value(f"{'zext' if type == 'i8' else 'sext'} {type} {number} to i64")
+
+    def _register(self, name: str) -> str:
+        return self.beyond("%registers", "i64", self._code("i8", _PLACES[name]))
+
+    def get(self, name: str, type: str = "i64") -> str:
+        """The value of an operand."""
+        back = self.run[self.index].back[_PLACES[name] - 1]
+        if not back:
+            return self.value(f"load {type}, ptr {self._register(name)}")
+        known, value = self._results[self.index - back]
+        return value if known == type else self.value(f"bitcast {known} {value} to {type}")
+
+    def set(self, name: str, value: str, type: str = "i64") -> None:
+        """Write to the register of an operand."""
+        self.line(f"store {type} {value}, ptr {self._register(name)}")
+        if name == "a":
+            self._results[self.index] = type, value
+
+    def immediate(self) -> str:
+        return self._code("i32", _IMM_PLACE)
+
+    def _target(self) -> str:
+        self._variant.jump(self)
+        return self.beyond("%code", "i64", self.immediate())
+
+    # The ways on.
+
+    def go(self, handler: str, pc: str, likely: str = "%likely") -> None:
+        """Go on with a handler, at a word."""
+        state = {"pc": pc, "frames": self.frames, "spill": self.spill, "likely": likely}
+        arguments = ", ".join([f"ptr {state.get(name, f'%{name}')}" for name in _STATE])
+        result = self.value(f"musttail call preserve_nonecc i64 {handler}({arguments})")
+        self.line(f"ret i64 {result}")
+
+    def dispatch(self, pc: str, likely: str = "%likely") -> None:
+        """Execute the instruction at a word."""
+        code = self.value(f"load i8, ptr {pc}")
+        slot = self.beyond("%table", "ptr", self.value(f"zext i8 {code} to i64"))
+        self.go(self.value(f"load ptr, ptr {slot}"), pc, likely)
+
+    def _jump(self, target: str) -> None:
+        same, other = self.label(), self.label()
+        self.line(f"br i1 {self.value(f'icmp eq ptr {target}, %likely')}, label %{same}, label %{other}, !prof !3")
+        self.place(same)
+        self.dispatch("%likely")
+        self.place(other)
+        self.dispatch(target, target)
+
+    def leave_if(self, condition: str, handler: str) -> None:
+        """Go on with a handler, at the present word, where a condition holds, which is hardly ever."""
+        label = self.label()
+        self._cold.append((label, handler, self.index, self.frames, self.spill))
+        self.unless(condition, label)
+
+    def trap_if(self, condition: str, message: int, where: str, a: str = "0", b: str = "0") -> None:
+        self.leave_if(condition, f"@trap.{message}")
+
+    # Instructions.
+
+    def _operation(self, code: int) -> None:
+        operation = _OPERATIONS[code]
+        entry = OPS[code]
+        type = "double" if operation in _OF_DOUBLES else "i64"
+        left = self.get("b", type)
+        if entry.c == SOURCE:
+            result = self.binary(operation, left, self.get("c", type), "")
+        elif entry.imm == IMM:
+            result = self.binary(operation, left, self.immediate(), "")
+        else:
+            result = self.unary(operation, left)
+        if operation in _TO_BOOL:
+            result = self.to_word("i1", result)
+        self.set("a", result, "double" if operation in _TO_DOUBLE else "i64")
+
+    def _conditional_jump(self, code: int, skip: int) -> None:
+        if code in _CONDITIONS:
+            operation, taken = _CONDITIONS[code]
+            type = "double" if operation in _OF_DOUBLES else "i64"
+            left = self.get("a", type)
+            right = self._code("i16", _IMM16_PLACE) if OPS[code].b == IMM16 else self.get("b", type)
+            condition = self.binary(operation, left, right, "")
+        else:
+            taken = code == bytecode.JMPT
+            condition = self.unary(op.INT_TO_BOOL, self.get("a"))
+        there, on = self.label(), self.label()
+        ways = f"label %{there}, label %{on}" if taken else f"label %{on}, label %{there}"
+        self.line(f"br i1 {condition}, {ways}")
+        if skip:
+            self._ahead[self.index + skip] = there, self.frames, self.spill
+        else:
+            self.place(there)
+            self.dispatch(self._target())
+        self.place(on)
+
+    def _nop(self) -> None:
+        pass
+
+    def _halt(self) -> None:
+        self.line(f"store ptr {self.frames}, ptr {field('frames_top')}")
+        self._variant.save(self)
+        self.line(f"ret i64 {self.value('load i64, ptr %registers')}")
+
+    def _mov(self) -> None:
+        self.set("a", self.get("b"))
+
+    def _load_imm(self) -> None:
+        self.set("a", self.immediate())
+
+    def _load_const(self) -> None:
+        self.set("a", self.value(f"load i64, ptr {self.beyond('%constants', 'i64', self.immediate())}"))
+
+    def _jmp(self) -> None:
+        self._jump(self._target())
+
+    def _table_slot(self, subject: str) -> str:
+        """What a switch or lookup table has for a subject."""
+        table = self.beyond("%constants", "i64", self.immediate())
+        kind, first, count = [
+            self.value(f"load i64, ptr {self.beyond(table, 'i64', index)}")
+            for index in (TABLE_KIND, TABLE_FIRST, TABLE_COUNT)
+        ]
+        # The table of a Str, whose kind is 1, has a slot for 8 bytes.
+        shift = self.value(f"mul i64 {kind}, 3")
+        slot = self.value(f"ashr i64 {self.value(f'sub i64 {subject}, {first}')}, {shift}")
+        inside = self.value(f"icmp ult i64 {slot}, {count}")
+        place = self.value(f"add i64 {slot}, {TABLE_SLOTS}")
+        index = self.value(f"select i1 {inside}, i64 {place}, i64 {TABLE_DEFAULT}")
+        return self.value(f"load i64, ptr {self.beyond(table, 'i64', index)}")
+
+    def _switch(self) -> None:
+        self.dispatch(self.beyond("%code", "i64", self._table_slot(self.get("a"))))
+
+    def _lookup(self) -> None:
+        self.set("a", self._table_slot(self.get("b")))
+
+    def _call(self) -> None:
+        end = self.value(f"load ptr, ptr {field('frames_end')}")
+        self.leave_if(self.value(f"icmp eq ptr {self.frames}, {end}"), "@more_frames")
+        self.line(f"store ptr {self.word(_WORD)}, ptr {self.frames}")
+        self.frames = self.beyond(self.frames, "i64", 1)
+        self._jump(self._target())
+
+    def _ret(self) -> None:
+        self.frames = self.beyond(self.frames, "i64", -1)
+        self.dispatch(self.value(f"load ptr, ptr {self.frames}"))
+
+    def _sys(self) -> None:
+        self.go(self.value(f"load ptr, ptr {self.host()}"), self.word())
+
+    def host(self) -> str:
+        """A pointer to the entry of the host function that the present word calls: its adapter, and a word for that."""
+        hosts = self.value(f"load ptr, ptr {field('hosts')}")
+        return self.beyond(hosts, "[2 x i64]", self.immediate())
+
+    def _push(self) -> None:
+        count = OPS[self.run[self.index].code].pushes
+        self._variant.push(self, [self.get(name) for name in "abc"[:count]])
+
+    def _pop(self) -> None:
+        count = -OPS[self.run[self.index].code].pushes
+        for name, word in zip("abc", self._variant.pop(self, count), strict=False):
+            self.set(name, word)
+
+    def _store_slot(self) -> None:
+        self.line(f"store i64 {self.get('a')}, ptr {self._variant.slot(self, self.immediate())}")
+
+    def _load_slot(self) -> None:
+        self.set("a", self.value(f"load i64, ptr {self._variant.slot(self, self.immediate())}"))
+
+    def _drop(self) -> None:
+        self._variant.drop(self, self.immediate())
+
+    def _alloc(self) -> None:
+        self.set("a", self.call("alloc", [self.immediate()]))
+
+    def _store(self) -> None:
+        self.line(f"store i64 {self.get('b')}, ptr {self.pointer(self.get('a'), self.immediate())}")
+
+    def _load(self) -> None:
+        self.set("a", self.value(f"load i64, ptr {self.pointer(self.get('b'), self.immediate())}"))
+
+    def _addrof(self) -> None:
+        self.set("a", self.value(f"add i64 {self.get('b')}, {self.immediate()}"))
+
+    # What leaves the handlers.
+
+    def save(self) -> str:
+        """Write the state to the context, and return the pc."""
+        self.line(f"store ptr {self.frames}, ptr {field('frames_top')}")
+        self._variant.save(self)
+        here = self.value(f"ptrtoint ptr {self.word()} to i64")
+        first = self.value("ptrtoint ptr %code to i64")
+        where = self.value(f"ashr exact i64 {self.value(f'sub i64 {here}, {first}')}, 3")
+        self.store_field("where", where)
+        return where
+
+    def call(self, name: str, arguments: list[str]) -> str:
+        """Call a function of the runtime."""
+        where = self.save()
+        return self.value(call_text(self, self._runtime.signatures[name], arguments, [f"i64 {where}"]))
+
+    def request(self, kind: int, a: str = "0", b: str = "0") -> str:
+        """Ask the host."""
+        self.save()
+        return self.value(f"call i64 @garden_request(i64 {kind}, i64 {a}, i64 {b})")
+
+
+#: Instructions that are neither an operation nor a conditional jump.
+_WRITERS: Final[dict[int, Callable[[Handler], None]]] = {
+    bytecode.NOP: Handler._nop,
+    bytecode.HALT: Handler._halt,
+    bytecode.MOV: Handler._mov,
+    bytecode.LOAD_IMM: Handler._load_imm,
+    bytecode.LOAD_CONST: Handler._load_const,
+    bytecode.JMP: Handler._jmp,
+    bytecode.SWITCH: Handler._switch,
+    bytecode.LOOKUP: Handler._lookup,
+    bytecode.CALL: Handler._call,
+    bytecode.TAIL: Handler._jmp,
+    bytecode.SYS: Handler._sys,
+    bytecode.RET: Handler._ret,
+    bytecode.PUSH: Handler._push,
+    bytecode.PUSH2: Handler._push,
+    bytecode.PUSH3: Handler._push,
+    bytecode.POP: Handler._pop,
+    bytecode.POP2: Handler._pop,
+    bytecode.POP3: Handler._pop,
+    bytecode.STORE_SLOT: Handler._store_slot,
+    bytecode.LOAD_SLOT: Handler._load_slot,
+    bytecode.ALLOC: Handler._alloc,
+    bytecode.STORE: Handler._store,
+    bytecode.LOAD: Handler._load,
+    bytecode.ADDROF: Handler._addrof,
+    bytecode.DROP: Handler._drop,
+}
+
+
+def interpreter_text(
+    target: str,
+    runtime: RuntimeFunctions,
+    superinstructions: Sequence[str] = SUPERINSTRUCTIONS,
+    variant: Variant | None = None,
+) -> str:
+    """The text of the module."""
+    if variant is None:
+        variant = Variant()
+    runs = [parse(text) for text in superinstructions]
+    names = {entry.code: f"@op.{entry.name}" for entry in OPS}
+    names |= {code: f"@run.{code}" for code in range(FIRST, FIRST + len(runs))}
+    handlers = [Handler((Step(entry.code),), runtime, variant).text(names[entry.code]) for entry in OPS]
+    handlers += [Handler(run, runtime, variant).text(names[code]) for code, run in enumerate(runs, FIRST)]
+    parts = [
+        # Of loads of what does not change, and of branches whose first way is nearly always taken.
+        '!2 = !{}\n!3 = !{!"branch_weights", i32 1000, i32 1}\n',
+        variant.globals,
+        runtime.text(["alloc", *runtime_functions()]),
+        *handlers,
+        *_ways_out(runtime, variant),
+        *_adapters(runtime, variant),
+        _table([names.get(code, "@unknown") for code in range(CODES)]),
+        _entry(),
+        fusion_text(runs),
+    ]
+    return module_text(target, parts, argument_words=ARGUMENT_WORDS, interrupt=_INTERRUPT)
+
+
+def _ways_out(runtime: RuntimeFunctions, variant: Variant) -> Iterable[str]:
+    """What handlers go on with where they cannot go on by themselves."""
+    for message in _TRAPS:
+        body = Handler((), runtime, variant)
+        body.line(f"call fastcc void @garden_trap(i64 {message}, i64 {body.save()}, i64 0, i64 0)")
+        body.line("unreachable")
+        yield body.function(f"@trap.{message}")
+
+    body = Handler((), runtime, variant)
+    body.request(FRAMES)
+    # They may have moved.
+    body.frames = body.value(f"load ptr, ptr {field('frames_top')}")
+    body.dispatch("%pc")
+    yield body.function("@more_frames")
+
+    body = Handler((), runtime, variant)
+    body.request(SPILL_FULL)
+    body.line("unreachable")
+    yield body.function("@spill_full")
+
+    body = Handler((), runtime, variant)
+    body.request(UNKNOWN, body.value(f"zext i8 {body.value('load i8, ptr %pc')} to i64"))
+    body.line("unreachable")
+    yield body.function("@unknown")
+
+    body = Handler((), runtime, variant)
+    # Before the request, which sees a Ctrl-C until then; the next one overwrites the table again.
+    body.line("call fastcc void @fill_table()")
+    body.line("fence seq_cst")
+    body.request(POLL)
+    body.dispatch("%pc")
+    yield body.function("@interrupted")
+
+
+def _adapters(runtime: RuntimeFunctions, variant: Variant) -> Iterable[str]:
+    """Handlers that call host functions: one for each function of the runtime, and one for all that only Python has."""
+    for name, more in runtime_functions().items():
+        signature = runtime.signatures[name]
+        body = Handler((), runtime, variant)
+        arguments = []
+        for index, type in enumerate(signature.parameters[: len(signature.parameters) - more]):
+            word = body.value(f"load i64, ptr {body.beyond('%registers', 'i64', index)}")
+            arguments.append(body.from_word(type, word))
+        if more:
+            arguments.append(body.value(f"load i64, ptr {body.beyond(body.host(), 'i64', 1)}"))
+        result = body.to_word(signature.result, body.call(name, arguments))
+        body.line(f"store i64 {result}, ptr %registers")
+        body.dispatch(body.word(_WORD))
+        yield body.function(f'@"{ADAPTER}{name}"', "hidden")
+
+    body = Handler((), runtime, variant)
+    count = body.value(f"load i8, ptr {body.word(_PLACES['a'])}")
+    result = body.request(HOST_CALL, body.immediate(), body.value(f"zext i8 {count} to i64"))
+    body.line(f"store i64 {result}, ptr %registers")
+    # It may have taken arguments off.
+    variant.load(body)
+    body.dispatch(body.word(_WORD))
+    yield body.function(f'@"{ADAPTER}"', "hidden")
+
+
+#: Ctrl-C makes every instruction a call of `interrupted`.
+_INTERRUPT: Final = f"""\
+  br label %each
+each:
+  %index = phi i64 [ 0, %0 ], [ %following, %each ]
+  %slot = getelementptr ptr, ptr @table, i64 %index
+  store atomic ptr @interrupted, ptr %slot monotonic, align 8
+  %following = add i64 %index, 1
+  %more = icmp ult i64 %following, {CODES}
+  br i1 %more, label %each, label %all
+all:"""
+
+
+def _table(handlers: Sequence[str]) -> str:
+    """The table of handlers. It is filled from their distances, which need no relocations."""
+    first = handlers[0]
+    distances = ", ".join(
+        [
+            f"i32 trunc (i64 sub (i64 ptrtoint (ptr {name} to i64), i64 ptrtoint (ptr {first} to i64)) to i32)"
+            for name in handlers
+        ]
+    )
+    return f"""\
+@table = internal global [{CODES} x ptr] zeroinitializer, align {_LINE}
+@distances = internal constant [{CODES} x i32] [{distances}], align 4
+define internal fastcc void @fill_table() noinline {{
+  br label %each
+each:
+  %index = phi i64 [ 0, %0 ], [ %following, %each ]
+  %place = getelementptr i32, ptr @distances, i64 %index
+  %distance = load i32, ptr %place
+  %handler = getelementptr i8, ptr {first}, i32 %distance
+  %slot = getelementptr ptr, ptr @table, i64 %index
+  store ptr %handler, ptr %slot
+  %following = add i64 %index, 1
+  %more = icmp ult i64 %following, {CODES}
+  br i1 %more, label %each, label %all
+all:
+  ret void
+}}
+"""
+
+
+def _entry() -> str:
+    """`interpret(bytes)` runs from the pc in `where` to the end, and returns the word in r0.
+
+    What stands from `spill` to `spill_top` is on the spill stack. With `bytes`, that moves to the stack of the process,
+    and is so large there, if that leaves enough of it for others.
+    """
+    loads = "".join(
+        [
+            f"  %{name} = load ptr, ptr {field(source)}\n"
+            for name, source in (
+                ("registers", "registers"),
+                ("code", "code"),
+                ("first_frame", "frames"),
+                ("spill", "spill_top"),
+                ("constants", "constants"),
+            )
+        ]
+    )
+    arguments = ", ".join([f"ptr {'@table' if name == 'table' else f'%{name}'}" for name in _STATE])
+    return f"""\
+@stop = internal constant i64 {bytecode.HALT}
+define hidden i64 @interpret(i64 %bytes) {{
+  call fastcc void @fill_table()
+  ; A Ctrl-C that came before has left its mark, and one that comes now overwrites the table.
+  fence seq_cst
+  %pressed = load atomic i64, ptr {field("interrupted")} monotonic, align 8
+  %own = icmp ne i64 %bytes, 0
+  br i1 %own, label %look, label %start
+look:
+  %pointer = call i64 @llvm.read_register.i64(metadata !0)
+  %limit = load i64, ptr {field("stack_limit")}
+  %room = sub i64 %pointer, %limit
+  %needed = add i64 %bytes, {_RESERVE}
+  %enough = icmp sge i64 %room, %needed
+  br i1 %enough, label %make, label %ask
+ask:
+  %answer = call i64 @garden_request(i64 {SPILL}, i64 0, i64 0)
+  br label %start
+make:
+  %area = alloca i8, i64 %bytes, align 16
+  %from = load ptr, ptr {field("spill")}
+  %first = load i64, ptr {field("spill")}
+  %top = load i64, ptr {field("spill_top")}
+  %used = sub i64 %top, %first
+  call void @llvm.memcpy.p0.p0.i64(ptr %area, ptr %from, i64 %used, i1 false)
+  %above = getelementptr i8, ptr %area, i64 %used
+  %end = getelementptr i8, ptr %area, i64 %bytes
+  store ptr %area, ptr {field("spill")}
+  store ptr %above, ptr {field("spill_top")}
+  store ptr %end, ptr {field("spill_end")}
+  br label %start
+start:
+{loads}\
+  store ptr @stop, ptr %first_frame
+  %frames = getelementptr i64, ptr %first_frame, i64 1
+  %where = load i64, ptr {field("where")}
+  %pc = getelementptr i64, ptr %code, i64 %where
+  %likely = getelementptr i64, ptr %code, i64 0
+  %opcode = load i8, ptr %pc
+  %index = zext i8 %opcode to i64
+  %slot = getelementptr ptr, ptr @table, i64 %index
+  %first_handler = load ptr, ptr %slot
+  %calm = icmp eq i64 %pressed, 0
+  %handler = select i1 %calm, ptr %first_handler, ptr @interrupted
+  %result = call preserve_nonecc i64 %handler({arguments})
+  ret i64 %result
+}}
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+"""

@@ -1,0 +1,109 @@
+"""Modules: everything that an image is made from, put together as one LLVM text.
+
+A module has the way in and out, the context, and of the runtime the functions that it needs, so that they can be
+inlined; LLVM drops what nobody calls in the end.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Final
+
+from allocators import Arena, PageAlloc
+from garden.ir.calls import callees
+from garden.native.cache import Cache, digest
+from garden.native.codegen import intrinsics
+from garden.native.codegen.body import declarations, field
+from garden.native.codegen.entry import ENTRY, functions_text
+from garden.native.codegen.runtime import SOURCE, runtime_ir
+from garden.native.codegen.translate import Signature, Translator
+from garden.native.fingerprint import fingerprint
+from garden.native.target import STACK_POINTER
+
+#: Begins the LLVM names of the runtime's functions.
+_PREFIX: Final = "rt."
+
+_Row = tuple[str, str, list[str], list[str], list[int] | None, list[str], str]
+
+
+class RuntimeFunctions:
+    """The functions of the runtime as LLVM texts, for one target. `signatures` are by name.
+
+    With `host`, those of the host of executables too.
+    """
+
+    def __init__(self, target: str, cache: Cache | None = None, *, host: bool = False) -> None:
+        self.signatures: Final[dict[str, Signature]] = {}
+        self._texts: Final[dict[str, str]] = {}
+        self._callees: Final[dict[str, list[str]]] = {}
+        key = digest(b"host" if host else b"runtime", target.encode(), fingerprint())
+        kept = None if cache is None else cache.load(key)
+        rows = _translate(target, host) if kept is None else json.loads(kept)
+        if cache is not None and kept is None:
+            cache.store(key, json.dumps(rows).encode())
+        for name, result, parameters, shape, slots, called, text in rows:
+            signature = self.signatures[name] = Signature(f"{_PREFIX}{name}", result, parameters)
+            signature.shape, signature.slots = shape, slots
+            self._callees[name] = called
+            self._texts[name] = text
+
+    def text(self, needed: Iterable[str]) -> str:
+        """The text of these functions and of all that they call."""
+        pending = list(needed)
+        known = dict.fromkeys(pending)
+        while pending:
+            for name in self._callees[pending.pop()]:
+                if name not in known:
+                    known[name] = None
+                    pending.append(name)
+        return "".join([self._texts[name] for name in self._texts if name in known])
+
+
+def _translate(target: str, host: bool) -> list[_Row]:
+    """Name, signature (see `Signature`), names of the callees and text of each function."""
+    rows: list[_Row] = []
+    # The runtime is no part of the program, whose figures must not depend on what is in the cache.
+    with Arena(PageAlloc()) as scratch, runtime_ir(scratch, host=host) as ir:
+        # The host runs little and seldom.
+        small_from = SOURCE.stat().st_size if host else None
+        translator = Translator(ir, scratch, _PREFIX, small_from=small_from)
+        try:
+            names = [signature.name.removeprefix(_PREFIX) for signature in translator.signatures]
+            # The last one is what stands outside of functions, which is nothing.
+            for row in range(1, ir.function_count - 1):
+                signature = translator.signatures[row]
+                called = [names[callee] for callee in callees(ir, row)]
+                text = translator.function(row)
+                shape = (signature.result, signature.parameters, signature.shape, signature.slots)
+                rows.append((names[row], *shape, called, text))
+            assert not translator.strings, "the runtime has no constant strings, which would not be interned"
+        finally:
+            translator.close()
+    return rows
+
+
+def module_text(target: str, parts: Iterable[str], *, argument_words: int, interrupt: str) -> str:
+    """The text of a module for a target: its own parts, and what every module has.
+
+    `interrupt` are instructions that the handler for Ctrl-C does beside what it does everywhere.
+    """
+    return "".join(
+        [
+            functions_text(target, ENTRY),
+            declarations(STACK_POINTER[target], argument_words),
+            intrinsics.declarations(),
+            _interrupt_handler(interrupt),
+            *parts,
+        ]
+    )
+
+
+def _interrupt_handler(more: str) -> str:
+    return f"""\
+define hidden void @garden_interrupt(i32 %signal) {{
+  store atomic i64 1, ptr {field("interrupted")} monotonic, align 8
+{more}
+  ret void
+}}
+"""

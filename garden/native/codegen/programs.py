@@ -1,0 +1,100 @@
+"""Programs: what the compiler makes of a whole program for the JIT, and how the cache keeps it.
+
+A `NativeProgram` is an object and the little beside it that a machine must know. The cache has it under a key that can
+be told from the source alone, so that a program which was compiled before is not even parsed. For a program that may
+import other packages than the standard ones there is no such key.
+
+Every start of the `garden` command waits for this module, so it imports next to nothing.
+"""
+
+from __future__ import annotations
+
+from garden.native.cache import digest
+from garden.native.fingerprint import fingerprint
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+    from garden.native.cache import Cache
+    from garden.types.host import HostFunction
+
+_MAGIC: Final = b"garden program 1\n"
+
+
+class NativeProgram:
+    """A program as an object, and what a machine must know of it.
+
+    `parameters` are the numbers of parameters by function row, -1 for a function that was left out; the last row is the
+    entry. `string_words` is the length of the constant strings. `reserve` is how many bytes of stack must be left when
+    a function is called that may recurse. `hosts` are the host functions that are called in Python, by index, each
+    with its path and signature.
+    """
+
+    __slots__ = ("argument_words", "hosts", "object", "parameters", "reserve", "string_words")
+
+    def __init__(
+        self,
+        object: bytes,
+        parameters: list[int],
+        string_words: int,
+        argument_words: int,
+        reserve: int,
+        hosts: dict[int, str],
+    ) -> None:
+        self.object: Final = object
+        self.parameters: Final = parameters
+        self.string_words: Final = string_words
+        self.argument_words: Final = argument_words
+        self.reserve: Final = reserve
+        self.hosts: Final = hosts
+
+    def to_bytes(self) -> bytes:
+        lines = [
+            " ".join(map(str, self.parameters)),
+            f"{self.string_words} {self.argument_words} {self.reserve}",
+            *[f"{index} {text}" for index, text in self.hosts.items()],
+        ]
+        return _MAGIC + "\n".join(lines).encode() + b"\n\n" + self.object
+
+    @staticmethod
+    def from_bytes(data: bytes) -> NativeProgram:
+        """What `to_bytes` has made. ValueError for anything else."""
+        head, blank, object = data.removeprefix(_MAGIC).partition(b"\n\n")
+        if not data.startswith(_MAGIC) or not blank:
+            raise ValueError("no program in machine code")
+        parameters, numbers, *hosts = head.decode().split("\n")
+        string_words, argument_words, reserve = map(int, numbers.split())
+        by_index = {}
+        for line in hosts:
+            index, _, text = line.partition(" ")
+            by_index[int(index)] = text
+        return NativeProgram(
+            object, [int(word) for word in parameters.split()], string_words, argument_words, reserve, by_index
+        )
+
+
+def program_key(source: bytes, target: str, *, level: int, backtrace: bool) -> bytes:
+    """The key of a program that imports standard packages alone: of all that the product depends on."""
+    return digest(b"program", target.encode(), f"{level} {backtrace}".encode(), fingerprint(), source)
+
+
+def load_program(cache: Cache, key: bytes) -> NativeProgram | None:
+    """The program that the cache has under a key, None where it has none."""
+    kept = cache.load(key)
+    return None if kept is None else NativeProgram.from_bytes(kept)
+
+
+def standard_hosts(program: NativeProgram) -> list[HostFunction] | None:
+    """The host functions that a program calls in Python, by index; None where the standard packages lack one."""
+    if not program.hosts:
+        return []
+    from garden.native.codegen.hosts import python_name
+    from garden.std import STANDARD
+
+    named = {python_name(function): function for package in STANDARD.values() for function in package.functions}
+    if not all([text in named for text in program.hosts.values()]):
+        return None
+    # At indices that machine code does not call in Python, it does not matter what stands.
+    anything = named[program.hosts[max(program.hosts)]]
+    return [named.get(program.hosts.get(index, ""), anything) for index in range(max(program.hosts) + 1)]

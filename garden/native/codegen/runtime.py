@@ -1,0 +1,54 @@
+"""The runtime: what programs in machine code call, written in garden (`runtime.garden`) over `memory`.
+
+It is compiled as any program is, as far as SSA. From there it goes the way of the program that calls it, so that small
+functions of it are inlined there, and what nobody calls is dropped.
+
+Costs: some 0.1 s. Whoever keeps machine code needs it only when there is something new to translate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from allocators import Allocator, Arena
+from garden.ir.ir import Ir
+from garden.native.codegen.intrinsics import MEMORY
+from garden.pipeline import SCRATCH, Compilation, StageAllocators
+from garden.source import Source
+
+SOURCE: Final = Path(__file__).with_name("runtime.garden")
+#: What executables have in addition.
+HOST: Final = SOURCE.parents[1] / "executable" / "host.garden"
+
+#: The stages that the runtime goes through.
+_STAGES: Final = ("parse", "check", "lower", "optimise")
+
+
+def runtime_source(host: bool = False) -> Source:
+    """The text of the runtime, with that of the host of executables if it is wanted."""
+    return Source(SOURCE.name, SOURCE.read_bytes() + (HOST.read_bytes() if host else b""))
+
+
+@contextmanager
+def runtime_ir(allocator: Allocator, *, host: bool = False) -> Iterator[Ir[Allocator]]:
+    """The functions of the runtime as SSA, until the end of the block, with all memory from one allocator.
+
+    With `host`, those of the host of executables too.
+    """
+    with Arena(allocator) as kept, Arena(allocator) as scratch:
+        given: dict[str, Allocator] = dict.fromkeys(_STAGES, kept)
+        given[SCRATCH] = scratch
+        with (
+            StageAllocators(given) as allocators,
+            Compilation(runtime_source(host), allocators, {MEMORY.path: MEMORY}) as compilation,
+        ):
+            yield compilation.optimise()
+
+
+def function_rows(ir: Ir[Allocator]) -> dict[str, int]:
+    """The functions of an IR by name."""
+    symbols = ir.checked.ast.symbols
+    return {symbols.lookup(ir.function_name[row]).decode(): row for row in range(1, ir.function_count - 1)}

@@ -1,0 +1,1 @@
+"""Programs as Linux executables that need neither Python nor libc."""

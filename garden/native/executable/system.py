@@ -1,0 +1,270 @@
+"""System: what an executable has in place of Python and libc, as LLVM text.
+
+`INTRINSICS` are more of the functions that `garden.native.codegen.intrinsics` describes: calls of the system, and what
+the executable carries with it. `host.garden` is made of them. `system_text` is what they refer to, where the
+executable begins, and the functions of libc that LLVM takes for granted.
+
+The executable begins at `_start`, on the stack that the system gives it. The program gets a stack of its own, since
+that one has a size that is not ours to choose. SIGINT goes to `garden_interrupt`, unless it is ignored.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from garden.diagnostics import MAX_SHOWN
+from garden.native import context
+from garden.native.codegen.body import field
+from garden.native.codegen.entry import SYSTEM, functions_text
+from garden.native.target import AARCH64, X86_64
+from garden.traps import MESSAGES
+from garden.types.types import Int, Type, Void
+from garden.vm.heap import FIRST_CHUNK, FIRST_SLOTS, LAST_CHUNK
+
+#: Functions of `host.garden` that are called from here.
+HOST_FUNCTIONS: Final = ("map_stack", "prepare", "flush", "finish", "serve")
+
+#: Numbers of the calls of Linux.
+_NUMBERS: Final = {
+    X86_64: {"write": 1, "mmap": 9, "munmap": 11, "rt_sigaction": 13, "exit_group": 231},
+    AARCH64: {"write": 64, "mmap": 222, "munmap": 215, "rt_sigaction": 134, "exit_group": 94},
+}
+_SIGINT: Final = 2
+_SIG_IGN: Final = 1
+_SA_RESTORER: Final = 0x04000000
+_READ_WRITE: Final = 3
+_PRIVATE_ANONYMOUS: Final = 0x22
+#: Takes memory as it is used, and no large pages, of which clearing the first one would take longer than to start.
+_NORESERVE_STACK: Final = 0x24000
+#: Of the numbers of errors, those below are the same on every system, so that they can be named when building.
+_KNOWN_ERRORS: Final = 35
+
+#: Numbers and texts that an executable carries with it, in the order that `system_text` has them.
+_NUMBERS_CARRIED: Final = (
+    "stack_bytes",
+    "reserve",
+    "heap_limit",
+    "constant_words",
+    "source_bytes",
+    "name_bytes",
+)
+_TEXTS_CARRIED: Final = ("source", "name", "messages", "errors", "failure", "no_stack")
+
+_CONSTANTS: Final = {
+    "first_chunk": FIRST_CHUNK,
+    "last_chunk": LAST_CHUNK,
+    "first_slots": FIRST_SLOTS,
+    "output_bytes": context.OUTPUT_BYTES,
+    "max_shown": MAX_SHOWN,
+    "known_errors": _KNOWN_ERRORS,
+    "chunk_request": context.CHUNK,
+    "table_request": context.TABLE,
+    "write_request": context.WRITE,
+}
+
+
+def _call(name: str, *arguments: str | int, result: str = "{r}", unique: str = "{u}") -> str:
+    """Instructions that call the system."""
+    words = ", ".join([f"i64 {word}" for word in (*arguments, *[0] * (5 - len(arguments)))])
+    number = f"%number{unique}"
+    return f"{number} = load i64, ptr @system.{name}\n{result} = call i64 @garden_system(i64 {number}, {words})"
+
+
+#: Name, type of the result, and text: see `garden.native.codegen.intrinsics`.
+INTRINSICS: Final[tuple[tuple[str, Type, str], ...]] = (
+    ("write_output", Int, _call("write", 1, "{a}", "{b}")),
+    ("write_error", Int, _call("write", 2, "{a}", "{b}")),
+    ("map", Int, _call("mmap", 0, "{a}", _READ_WRITE, _PRIVATE_ANONYMOUS, -1)),
+    ("map_stack", Int, _call("mmap", 0, "{a}", _READ_WRITE, _PRIVATE_ANONYMOUS | _NORESERVE_STACK, -1)),
+    ("unmap", Void, _call("munmap", "{a}", "{b}", result="%ignored{u}")),
+    # Ends the run since the output cannot be written, with the number of the error.
+    ("fail", Void, f"call fastcc void @garden_trap(i64 {context.FAILED}, i64 %where, i64 {{a}}, i64 0)"),
+    ("output_buffer", Int, "{r} = ptrtoint ptr @output_buffer to i64"),
+    ("executable_constants", Int, "{r} = ptrtoint ptr @executable.constants to i64"),
+    *[(f"executable_{name}", Int, f"{{r}} = load i64, ptr @executable.{name}") for name in _NUMBERS_CARRIED],
+    *[(f"executable_{name}", Int, f"{{r}} = ptrtoint ptr @executable.{name} to i64") for name in _TEXTS_CARRIED],
+    *[(name, Int, f"{{r}} = add i64 0, {number}") for name, number in _CONSTANTS.items()],
+)
+
+
+def system_text(
+    target: str,
+    name: bytes,
+    source: bytes,
+    *,
+    entry: str,
+    constants: str,
+    constant_words: int,
+    stack_bytes: int,
+    reserve: int,
+    heap_limit: int,
+) -> str:
+    """The LLVM text beside the module of a program.
+
+    `name` and `source` are for messages. `entry` is the function that runs the program, and `constants` its constant
+    strings, of so many words. A call that may recurse traps when less than `reserve` bytes of the stack are left.
+    """
+    numbers = (stack_bytes, reserve, heap_limit, constant_words, len(source), len(name))
+    texts = (
+        source,
+        name,
+        _lines([f"{code}: {text}" for _, _, code, text in MESSAGES]),
+        _lines([f": {os.strerror(number)}" for number in range(_KNOWN_ERRORS)]),
+        _lines(["garden: cannot write the output: error "]),
+        _lines(["garden: no memory for the stack"]),
+    )
+    carried = [
+        *[f"@system.{call} = internal constant i64 {number}\n" for call, number in _NUMBERS[target].items()],
+        *[
+            f"@executable.{name} = internal constant i64 {number}\n"
+            for name, number in zip(_NUMBERS_CARRIED, numbers, strict=True)
+        ],
+        *[_text(f"executable.{name}", text) for name, text in zip(_TEXTS_CARRIED, texts, strict=True)],
+        f'@executable.constants = internal alias i64, ptr @"{constants}"\n',
+    ]
+    return "".join([*carried, functions_text(target, SYSTEM), _start_text(entry), _LIBC])
+
+
+def _lines(texts: list[str]) -> bytes:
+    return "".join([f"{text}\n" for text in texts]).encode()
+
+
+def _text(name: str, text: bytes) -> str:
+    contents = "".join([chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:02X}" for byte in text])
+    return f'@{name} = internal constant [{len(text)} x i8] c"{contents}"\n'
+
+
+_OLD_ACTION: Final = "ptrtoint (ptr @executable.old_action to i64)"
+
+
+def _start_text(entry: str) -> str:
+    new = "ptrtoint (ptr @executable.action to i64)"
+    return f"""\
+@executable.action = internal constant {{ ptr, i64, ptr, i64 }}
+  {{ ptr @garden_interrupt, i64 {_SA_RESTORER}, ptr @garden_handled, i64 0 }}
+@executable.old_action = internal global [4 x i64] zeroinitializer
+define internal i64 @executable_serve(i64 %kind, i64 %a, i64 %b) {{
+  %where = load i64, ptr {field("where")}
+  %answer = call fastcc i64 @"rt.serve"(i64 %kind, i64 %a, i64 %b, i64 %where)
+  ret i64 %answer
+}}
+define internal i64 @executable_run(i64 %argument) {{
+  %prepared = call fastcc i64 @"rt.prepare"(i64 0)
+  %value = call i64 @"{entry}"()
+  %flushed = call fastcc i64 @"rt.flush"(i64 0)
+  ret i64 0
+}}
+define void @_start() noreturn nounwind "stackrealign" {{
+start:
+  %stack = call fastcc i64 @"rt.map_stack"(i64 0)
+  %none = icmp eq i64 %stack, 0
+  br i1 %none, label %end, label %run
+run:
+  store ptr @executable_serve, ptr {field("request")}
+  {_call("rt_sigaction", _SIGINT, new, _OLD_ACTION, 8, result="%installed", unique=".1")}
+  %before = load i64, ptr @executable.old_action
+  %ignored = icmp eq i64 %before, {_SIG_IGN}
+  br i1 %ignored, label %ignore, label %enter
+ignore:
+  {_call("rt_sigaction", _SIGINT, _OLD_ACTION, 0, 8, result="%again", unique=".2")}
+  br label %enter
+enter:
+  %entered = call i64 @garden_enter(ptr @executable_run, i64 %stack, i64 0)
+  %finished = call fastcc i64 @"rt.finish"(i64 0)
+  br label %end
+end:
+  %status = phi i64 [ 1, %start ], [ %finished, %enter ]
+  {_call("exit_group", "%status", result="%exited", unique=".3")}
+  unreachable
+}}
+"""
+
+
+#: The functions that LLVM calls, and those that it makes of others, though no library is there. Without the attribute,
+#: it would find out what the loops do, and call the function that they are in.
+_LIBC: Final = """\
+@memcpy = hidden alias ptr (ptr, ptr, i64), ptr @memmove
+define hidden ptr @memmove(ptr %to, ptr %from, i64 %count) nounwind "no-builtins" {
+start:
+  %to.address = ptrtoint ptr %to to i64
+  %from.address = ptrtoint ptr %from to i64
+  %distance = sub i64 %to.address, %from.address
+  %forward = icmp uge i64 %distance, %count
+  br i1 %forward, label %by.words, label %backward
+by.words:
+  %end = and i64 %count, -8
+  %some = icmp ne i64 %end, 0
+  br i1 %some, label %words, label %by.bytes
+words:
+  %word = phi i64 [ 0, %by.words ], [ %word.next, %words ]
+  %word.from = getelementptr i8, ptr %from, i64 %word
+  %word.to = getelementptr i8, ptr %to, i64 %word
+  %eight = load i64, ptr %word.from, align 1
+  store i64 %eight, ptr %word.to, align 1
+  %word.next = add nuw i64 %word, 8
+  %word.more = icmp ult i64 %word.next, %end
+  br i1 %word.more, label %words, label %by.bytes
+by.bytes:
+  %rest = icmp ult i64 %end, %count
+  br i1 %rest, label %bytes, label %done
+bytes:
+  %byte = phi i64 [ %end, %by.bytes ], [ %byte.next, %bytes ]
+  %byte.from = getelementptr i8, ptr %from, i64 %byte
+  %byte.to = getelementptr i8, ptr %to, i64 %byte
+  %one = load i8, ptr %byte.from
+  store i8 %one, ptr %byte.to
+  %byte.next = add nuw i64 %byte, 1
+  %byte.more = icmp ult i64 %byte.next, %count
+  br i1 %byte.more, label %bytes, label %done
+backward:
+  %left = phi i64 [ %count, %start ], [ %left.next, %backward ]
+  %left.next = sub i64 %left, 1
+  %left.from = getelementptr i8, ptr %from, i64 %left.next
+  %left.to = getelementptr i8, ptr %to, i64 %left.next
+  %last = load i8, ptr %left.from
+  store i8 %last, ptr %left.to
+  %left.more = icmp ne i64 %left.next, 0
+  br i1 %left.more, label %backward, label %done
+done:
+  ret ptr %to
+}
+define hidden ptr @memset(ptr %to, i32 %value, i64 %count) nounwind "no-builtins" {
+start:
+  %byte = trunc i32 %value to i8
+  %some = icmp ne i64 %count, 0
+  br i1 %some, label %bytes, label %done
+bytes:
+  %at = phi i64 [ 0, %start ], [ %next, %bytes ]
+  %place = getelementptr i8, ptr %to, i64 %at
+  store i8 %byte, ptr %place
+  %next = add nuw i64 %at, 1
+  %more = icmp ult i64 %next, %count
+  br i1 %more, label %bytes, label %done
+done:
+  ret ptr %to
+}
+define hidden i32 @memcmp(ptr %left, ptr %right, i64 %count) nounwind "no-builtins" {
+start:
+  br label %look
+look:
+  %at = phi i64 [ 0, %start ], [ %next, %compare ]
+  %more = icmp ult i64 %at, %count
+  br i1 %more, label %compare, label %equal
+compare:
+  %left.place = getelementptr i8, ptr %left, i64 %at
+  %right.place = getelementptr i8, ptr %right, i64 %at
+  %left.byte = load i8, ptr %left.place
+  %right.byte = load i8, ptr %right.place
+  %next = add nuw i64 %at, 1
+  %same = icmp eq i8 %left.byte, %right.byte
+  br i1 %same, label %look, label %different
+different:
+  %left.int = zext i8 %left.byte to i32
+  %right.int = zext i8 %right.byte to i32
+  %difference = sub i32 %left.int, %right.int
+  ret i32 %difference
+equal:
+  ret i32 0
+}
+"""

@@ -1,0 +1,1 @@
+"""Object files as code that can be called."""

@@ -1,0 +1,1 @@
+"""The machines that run native code inside a Python process."""

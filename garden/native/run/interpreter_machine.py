@@ -1,0 +1,342 @@
+"""InterpreterMachine: runs bytecode in machine code, as the reference engine (`garden.vm.machine`) does in Python.
+
+It executes the words where the emitter has put them. While it is open, those that begin a superinstruction have its
+code in place of their opcode. Closing takes that back; until then no other engine can run the code.
+
+The spill stack is a `StackAlloc` of the caller, or else lies on the stack of the process, as long as a run takes: on
+memory that is warm already, and that nobody has to allocate. Where that stack has no room, and where a larger one is
+wanted, it is a block of the allocator.
+
+Frames are addresses to return to. They grow on demand up to their limit, as those of the reference engine.
+
+Costs: beside those of `NativeMachine`, 10 ns a word of code, once.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable
+from typing import Final
+
+from allocators import Allocator, AllocError, Block, Layout
+from allocators.collections import Vec
+from allocators.stack import StackAlloc
+from garden.bytecode.code import Code
+from garden.bytecode.ops import REGISTER_ARGUMENTS, REGISTERS
+from garden.errors import Trap
+from garden.native.cache import Cache, digest
+from garden.native.codegen.hosts import ADAPTER, native_call
+from garden.native.context import FIELD, FRAMES, SPILL, SPILL_FULL, UNKNOWN
+from garden.native.fingerprint import fingerprint
+from garden.native.image.image import Image
+from garden.native.run.machine import NativeMachine, in_main_thread, words_at
+from garden.output import write_stdout
+from garden.vm.backtrace import function_names
+from garden.vm.machine import FRAME_LIMIT, SPILL_BYTES, frames_to_add, spill_overflow
+
+#: Bytes of the largest spill stack on the stack of the process.
+_MOST_ON_STACK: Final = 1 << 20
+_WORD: Final = 8
+#: Bytes of libc's `pthread_attr_t` at most.
+_ATTRIBUTES_BYTES: Final = 256
+_FUNCTION_OF_CODE: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
+
+_STACK_LIMIT: Final = FIELD["stack_limit"]
+_WHERE: Final = FIELD["where"]
+_REGISTERS: Final = FIELD["registers"]
+_CODE: Final = FIELD["code"]
+_CONSTANTS: Final = FIELD["constants"]
+_HOSTS: Final = FIELD["hosts"]
+_FRAMES: Final = FIELD["frames"]
+_FRAMES_TOP: Final = FIELD["frames_top"]
+_FRAMES_END: Final = FIELD["frames_end"]
+_SPILL: Final = FIELD["spill"]
+_SPILL_TOP: Final = FIELD["spill_top"]
+_SPILL_END: Final = FIELD["spill_end"]
+
+
+def interpreter_object(target: str, cache: Cache | None = None) -> bytes:
+    """The object that all machines for a target load, whatever their programs are.
+
+    Where the cache has it, llvmlite is not needed; else ImportError where that is not installed. It is of no matter
+    which LLVM has made it, since it calls nothing and is called as C is.
+    """
+    key = digest(b"interpreter", target.encode(), fingerprint())
+    object = None if cache is None else cache.load(key)
+    if object is None:
+        from garden.native.codegen.interpreter import interpreter_text
+        from garden.native.codegen.module import RuntimeFunctions
+        from garden.native.target import compile_text
+
+        object = compile_text(interpreter_text(target, RuntimeFunctions(target, cache)), target)
+        if cache is not None:
+            cache.store(key, object)
+    return object
+
+
+class InterpreterMachine(NativeMachine):
+    """Runs one program, as often as one likes, as a `garden.vm.machine.Machine` with the same options does.
+
+    `image` is that of the interpreter, and becomes the machine's, which closes it.
+    """
+
+    def __init__(
+        self,
+        code: Code[Allocator],
+        image: Image,
+        allocator: Allocator,
+        *,
+        spill: StackAlloc | None = None,
+        spill_bytes: int = SPILL_BYTES,
+        write: Callable[[bytes], object] = write_stdout,
+        heap_limit: int | None = None,
+        frame_limit: int = FRAME_LIMIT,
+        backtrace: bool = False,
+    ) -> None:
+        self.code: Final = code
+        self.allocator: Final = allocator
+        self._frame_limit: Final = frame_limit
+        self._backtrace: Final = backtrace
+        # Where the last run has ended.
+        self._pc = -1
+        self._spill_layout: Final = Layout(spill_bytes, 16)
+        self._spill_block: Block | None = None
+        self._spill: StackAlloc | None = spill
+        self._registers: Final[Vec[Allocator]] = Vec(allocator, "q")
+        # The first one is not a call, but the end.
+        self._frames: Final[Vec[Allocator]] = Vec(allocator, "q")
+        self._host_table: Final[Vec[Allocator]] = Vec(allocator, "q")
+        # Arguments that start on the spill stack, where that is on the stack of the process.
+        self._pushed: Final[Vec[Allocator]] = Vec(allocator, "q")
+        self._interpret: Final = image.address("interpret")
+        self._unfuse: Final = _FUNCTION_OF_CODE(image.address("unfuse"))
+        self._main_stack = 0
+        self._open = True
+        try:
+            super().__init__(
+                image, lambda: allocator, code.strings.view, code.checked.hosts, write=write, heap_limit=heap_limit
+            )
+        except BaseException:
+            image.close()
+            raise
+        try:
+            self._registers.fill(0, REGISTERS)
+            self._frames.fill(0, 1 + (frames_to_add(0, frame_limit) if frame_limit > 0 else 0))
+            for function in code.checked.hosts:
+                native = native_call(function)
+                name, more = ("", ()) if native is None else native
+                self._host_table.extend([image.address(ADAPTER + name), *more, 0][:2])
+            if spill is None and spill_bytes > _MOST_ON_STACK:
+                self._make_spill()
+        except BaseException:
+            self.close()
+            raise
+        context = self._context
+        context[_CODE] = code.words.address
+        context[_CONSTANTS] = code.constants.address
+        context[_HOSTS] = self._host_table.address
+        context[_REGISTERS] = self._registers.address
+        _FUNCTION_OF_CODE(image.address("fuse"))(code.words.address, len(code.words))
+
+    @property
+    def registers(self) -> memoryview:
+        """All registers, format 'q', as they are now."""
+        return self._registers.view
+
+    def run(self) -> int:
+        """Run the program from its start, in a fresh state, and return the word of its value (r0).
+
+        Raises `Trap`, or what a host function raises.
+        """
+        self._require_idle()
+        entry = self.code.entry
+        try:
+            self.reset()
+        except Trap as error:
+            self._locate(error, entry)
+            raise
+        return self._start(entry)
+
+    def call(self, function: int, words: list[int]) -> int:
+        """Run one function, by its row in `Code.functions`, on argument words, and return the word of its result.
+
+        The heap stays as it is, as for `Machine.call`. TypeError where the number of words is not that of the
+        parameters.
+        """
+        _, first, _, parameters = self.code.functions[function]
+        if len(words) != parameters:
+            raise TypeError(f"the function takes {parameters} arguments, not {len(words)}")
+        self._require_idle()
+        self._reset_stacks()
+        registers = self._registers.data
+        for index in range(min(parameters, REGISTER_ARGUMENTS)):
+            registers[index] = words[index]
+        if parameters > REGISTER_ARGUMENTS:
+            try:
+                self._push_arguments(words[: REGISTER_ARGUMENTS - 1 : -1])
+            except MemoryError as error:
+                overflow = spill_overflow(error)
+                self._locate(overflow, first)
+                raise overflow from error
+        return self._start(first)
+
+    def reset(self) -> None:
+        """Forget everything of former runs: the heap, the stacks, output that has not been written."""
+        self._reset_stacks()
+        super().reset()
+
+    def _reset_stacks(self) -> None:
+        self._registers.data[:] = _ZERO_REGISTERS
+        self._pushed.clear()
+        if self._spill is not None:
+            self._spill.reset()
+
+    def _push_arguments(self, words: list[int]) -> None:
+        """Push words to the spill stack, or to what will be the beginning of it."""
+        if self._spill is not None:
+            self._spill.push_all(words)
+            return
+        size = _WORD * len(words)
+        if size > self._spill_layout.size:
+            raise self._no_room(size, 0)
+        self._pushed.extend(words)
+
+    def _no_room(self, size: int, in_use: int) -> AllocError:
+        return AllocError("stack", Layout(size, _WORD), limit=self._spill_layout.size, in_use=in_use)
+
+    def _make_spill(self) -> None:
+        """Have a block of the allocator as the spill stack from now on."""
+        self._spill_block = self.allocator.allocate(self._spill_layout)
+        self._spill = StackAlloc(self._spill_block.view)
+
+    def _start(self, pc: int) -> int:
+        """Execute from a pc to the end of the run."""
+        context = self._context
+        context[_WHERE] = pc
+        self._set_frames(0)
+        spill = self._spill
+        if spill is None:
+            context[_SPILL] = self._pushed.address
+            context[_SPILL_TOP] = self._pushed.address + _WORD * len(self._pushed)
+            context[_STACK_LIMIT] = self._lowest_stack()
+        else:
+            self._set_spill(spill)
+        self._pc = pc
+        try:
+            result = self._run(self._interpret, 0, self._spill_layout.size if spill is None else 0)
+            self._pc = -1
+            return result
+        finally:
+            spill = self._spill
+            if spill is not None:
+                spill.resume(context[_SPILL_TOP])
+
+    def _set_frames(self, depth: int) -> None:
+        context = self._context
+        address = self._frames.address
+        context[_FRAMES] = address
+        context[_FRAMES_TOP] = address + _WORD * (1 + depth)
+        context[_FRAMES_END] = address + _WORD * len(self._frames)
+
+    def _set_spill(self, spill: StackAlloc) -> None:
+        context = self._context
+        context[_SPILL] = context[_SPILL_TOP] = spill.cursor
+        context[_SPILL_END] = spill.end
+
+    def _depth(self) -> int:
+        """How many calls are active."""
+        return max(0, (self._context[_FRAMES_TOP] - self._context[_FRAMES]) // _WORD - 1)
+
+    def _lowest_stack(self) -> int:
+        """The lowest address of the stack of this thread."""
+        # It takes long only for the main thread, which is always the same.
+        if not in_main_thread():
+            return _lowest_stack()
+        if not self._main_stack:
+            self._main_stack = _lowest_stack()
+        return self._main_stack
+
+    def _locate(self, error: Trap, where: int) -> None:
+        self._pc = where
+        if error.offset < 0 and 0 <= where < len(self.code.positions):
+            error.offset = self.code.positions[where]
+        if self._backtrace and not error.backtrace:
+            error.backtrace = self.backtrace()
+
+    def backtrace(self) -> tuple[str, ...]:
+        """Names of the functions that were active when the last run ended, the entry first."""
+        start = self.code.words.address
+        # A frame returns behind its call.
+        pcs = [(address - start) // _WORD - 1 for address in self._frames.data[1 : 1 + self._depth()]]
+        pcs.append(self._pc)
+        return function_names(self.code, pcs)
+
+    def _host_arguments(self, count: int) -> list[int]:
+        words: list[int] = self._registers.data[: min(count, REGISTER_ARGUMENTS)].tolist()
+        beyond = count - REGISTER_ARGUMENTS
+        if beyond > 0:
+            # The first one is on top.
+            top = self._context[_SPILL_TOP] - _WORD * beyond
+            words.extend(words_at(top, beyond)[::-1])
+            self._context[_SPILL_TOP] = top
+        return words
+
+    def _serve_more(self, kind: int, a: int, b: int) -> int:
+        if kind == UNKNOWN:
+            raise ValueError(f"no opcode has the number {a}")
+        try:
+            if kind == FRAMES:
+                depth = self._depth()
+                self._frames.fill(0, frames_to_add(depth, self._frame_limit))
+                self._set_frames(depth)
+            elif kind == SPILL:
+                self._make_spill()
+                assert self._spill is not None
+                self._spill.push_all(self._pushed.view.tolist())
+                self._set_spill(self._spill)
+            elif kind == SPILL_FULL:
+                # Of a group of words, the first ones are pushed.
+                self._context[_SPILL_TOP] = self._context[_SPILL_END]
+                size = self._context[_SPILL_END] - self._context[_SPILL]
+                raise AllocError("stack", Layout(_WORD, _WORD), limit=size, in_use=size)
+            else:
+                return super()._serve_more(kind, a, b)
+        except MemoryError as error:
+            raise spill_overflow(error) from error
+        return 0
+
+    def close(self) -> None:
+        """Give all memory back; closing twice is harmless. The code, and a spill stack of the caller, stay open."""
+        if not self._open:
+            return
+        self._open = False
+        if len(self.code.words):
+            self._unfuse(self.code.words.address, len(self.code.words))
+        self._pushed.close()
+        self._host_table.close()
+        self._frames.close()
+        self._registers.close()
+        super().close()
+        block, self._spill_block = self._spill_block, None
+        if block is not None:
+            assert self._spill is not None
+            self._spill.close()
+            self.allocator.deallocate(block, self._spill_layout)
+
+
+_ZERO_REGISTERS: Final = memoryview(bytes(_WORD * REGISTERS)).cast("q")
+
+
+def _lowest_stack() -> int:
+    """The lowest address of the stack of this thread, or one above all stacks where that is not known."""
+    libc = ctypes.CDLL(None)
+    attributes = ctypes.create_string_buffer(_ATTRIBUTES_BYTES)
+    libc.pthread_self.restype = ctypes.c_void_p
+    if libc.pthread_getattr_np(ctypes.c_void_p(libc.pthread_self()), attributes) != 0:
+        return sys.maxsize
+    address = ctypes.c_void_p()
+    size = ctypes.c_size_t()
+    libc.pthread_attr_getstack(attributes, ctypes.byref(address), ctypes.byref(size))
+    libc.pthread_attr_destroy(attributes)
+    return address.value or sys.maxsize

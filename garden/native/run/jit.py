@@ -1,0 +1,186 @@
+"""Jit: runs a whole program as machine code, which `garden.native.codegen.compiler` has made of it before.
+
+It has a stack of its own, since a thread's may be small and is not ours to measure. That is address space from the
+operating system, as the stack of a thread is, and belongs to no allocator.
+
+Every start of the `garden` command waits for this module, so it imports next to nothing.
+"""
+
+from __future__ import annotations
+
+import ctypes
+
+from allocators.mapping import address_of_pages, map_pages
+from garden.native.context import FIELD
+from garden.native.run.machine import NativeMachine
+from garden.output import write_stdout
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from mmap import mmap
+    from typing import Final
+
+    from allocators import Allocator
+    from garden.errors import Trap
+    from garden.native.codegen.programs import NativeProgram
+    from garden.native.image.image import Image
+    from garden.types.host import HostFunction
+
+#: Bytes of address space for the stack where nobody says otherwise. Only what is used takes memory.
+STACK_BYTES: Final = 1 << 28
+#: More than any process has.
+_MOST_STACK_BYTES: Final = 1 << 62
+
+_STACK_LIMIT: Final = FIELD["stack_limit"]
+_FRAME: Final = FIELD["frame"]
+
+
+class JitMachine(NativeMachine):
+    """Runs a program in machine code, as often as one likes: as `garden.vm.machine.Machine`, for a `NativeProgram`.
+
+    `image` is that of the program's object, and becomes the machine's, which closes it. `allocator` gives that of the
+    heap, when it is first needed. The stack has `stack_size` bytes, `STACK_BYTES` where that is None. With `backtrace`,
+    traps carry the names of the active functions, if the program was compiled for that.
+    """
+
+    def __init__(
+        self,
+        program: NativeProgram,
+        image: Image,
+        allocator: Callable[[], Allocator],
+        hosts: list[HostFunction],
+        *,
+        write: Callable[[bytes], object] = write_stdout,
+        heap_limit: int | None = None,
+        stack_size: int | None = None,
+        backtrace: bool = False,
+    ) -> None:
+        self._program: Final = program
+        self._backtrace: Final = backtrace
+        stack_size = STACK_BYTES if stack_size is None else stack_size
+        self._stack_size: Final = min(max(stack_size, 2 * program.reserve), _MOST_STACK_BYTES)
+        self._stack: mmap | None = None
+        self._stack_start = 0
+        try:
+            strings = None
+            if program.string_words:
+                words = ctypes.c_int64 * program.string_words
+                strings = memoryview(words.from_address(image.address("g.strings"))).cast("B").cast("q")
+            super().__init__(
+                image,
+                allocator,
+                strings,
+                hosts,
+                write=write,
+                heap_limit=heap_limit,
+                argument_words=program.argument_words,
+            )
+        except BaseException:
+            image.close()
+            raise
+
+    def run(self) -> int:
+        """Run the program from its start, in a fresh state, and return the word of its value.
+
+        Raises `Trap`, or what a host function raises.
+        """
+        self._require_idle()
+        self.reset()
+        return self._start(len(self._program.parameters) - 1)
+
+    def call(self, function: int, words: list[int]) -> int:
+        """Run one function, by its row, on argument words, and return the word of its result.
+
+        The heap stays as it is, as for `Machine.call`. TypeError where the number of words is not that of the
+        parameters.
+        """
+        parameters = self._program.parameters[function]
+        if len(words) != parameters:
+            raise TypeError(f"the function takes {parameters} arguments, not {len(words)}")
+        self._require_idle()
+        for index, word in enumerate(words):
+            self._arguments[index] = word
+        return self._start(function)
+
+    def _start(self, function: int) -> int:
+        if self._stack is None:
+            self._stack = _map_stack(self._stack_size)
+            self._stack_start = address_of_pages(self._stack)
+        self._set_stack_limit()
+        end = (self._stack_start + self._stack_size) & -16
+        return self._run(self._image.address(f"call.{function}"), end, 0)
+
+    def _set_stack_limit(self) -> None:
+        self._context[_STACK_LIMIT] = self._stack_start + self._program.reserve
+
+    def _interrupted(self) -> None:
+        self._set_stack_limit()
+
+    def _locate(self, error: Trap, where: int) -> None:
+        if error.offset < 0:
+            error.offset = where
+        if self._backtrace and not error.backtrace:
+            error.backtrace = self.backtrace()
+
+    def backtrace(self) -> tuple[str, ...]:
+        """Names of the functions that were active when the last run ended, the entry first.
+
+        The program must have been compiled for it, so that every function keeps a frame pointer.
+        """
+        if self._stack is None:
+            return ()
+        functions = sorted(
+            (address, size, name) for name, (address, size) in self._image.symbols.items() if name.startswith("g.")
+        )
+        low, high = self._stack_start, self._stack_start + self._stack_size
+        names: list[str] = []
+        frame = self._context[_FRAME]
+        words = memoryview((ctypes.c_int64 * (self._stack_size // 8)).from_address(low)).cast("B").cast("q")
+        known: dict[int, str] = {}
+        while low <= frame < high - 8:
+            index = (frame - low) >> 3
+            address = words[index + 1] - 1
+            name = known.get(address)
+            if name is None:
+                name = known[address] = _name_at(functions, address)
+            if name:
+                names.append(name)
+            if words[index] <= frame:
+                break
+            frame = words[index]
+        names.reverse()
+        return tuple(names)
+
+    def close(self) -> None:
+        """Give all memory back; closing twice is harmless."""
+        super().close()
+        if self._stack is not None:
+            self._stack.close()
+            self._stack = None
+
+
+def _map_stack(size: int) -> mmap:
+    try:
+        return map_pages(size)
+    except (OSError, OverflowError, ValueError) as error:
+        from allocators import AllocError, Layout
+
+        raise AllocError("stack", Layout(size), reason=str(error)) from None
+
+
+def _name_at(functions: list[tuple[int, int, str]], address: int) -> str:
+    """The garden name of the function that an address lies in, empty where it lies in none."""
+    for start, size, name in functions:
+        if start <= address < start + size:
+            return name.removeprefix("g.").rpartition(".")[0]
+    return ""
+
+
+def externals() -> dict[str, int]:
+    """Addresses of what machine code calls in libc."""
+    libc = ctypes.CDLL(None)
+    return {
+        name: ctypes.cast(getattr(libc, name), ctypes.c_void_p).value or 0
+        for name in ("memcpy", "memmove", "memset", "memcmp")
+    }

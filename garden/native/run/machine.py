@@ -1,0 +1,356 @@
+"""NativeMachine: what every machine that runs machine code has, whatever the code was made from.
+
+An image of its own with the context in it, the heap and the host functions of `garden.vm`, and the one function through
+which machine code asks for what it cannot do itself: memory, output, host functions, a look for Ctrl-C.
+
+While the program runs, cursor and table of the heap are in the context; they are brought back whenever Python gets to
+run, so that the heap's figures, and those of its allocator, are right then. The heap is made when it is first needed.
+Until then machine code finds no room in it and no table, and so it asks.
+
+Ctrl-C. While machine code runs in the main thread, the handler for SIGINT is a function of the image, which leaves a
+mark in the context. The program sees the mark and asks, and only then the handler that was there before is called, that
+of Python. For Python code raises KeyboardInterrupt between any two instructions, and this must be one that can catch
+it. Host functions run with that handler in place.
+
+Costs: some 10 us a run beside the program itself, and 2 us a request. Every start of the `garden` command waits for
+this module, so it imports next to nothing.
+"""
+
+from __future__ import annotations
+
+import _thread
+import ctypes
+import os
+
+from garden.errors import GardenError, Trap
+from garden.native.context import (
+    ARGUMENT_WORDS,
+    CHUNK,
+    FAILED,
+    FIELD,
+    FIELDS,
+    HOST_CALL,
+    NOWHERE,
+    OUTPUT_BYTES,
+    POLL,
+    TABLE,
+    WRITE,
+)
+from garden.output import Output
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+    from typing import Final, Self
+
+    from allocators import Allocator
+    from garden.native.image.image import Image
+    from garden.types.host import HostFunction
+    from garden.vm.heap import Heap
+    from garden.vm.runtime import Runtime
+
+_CURSOR: Final = FIELD["cursor"]
+_END: Final = FIELD["end"]
+_BASE: Final = FIELD["base"]
+_ALLOCATIONS: Final = FIELD["allocations"]
+_SLOTS: Final = FIELD["slots"]
+_MASK: Final = FIELD["mask"]
+_STRINGS: Final = FIELD["strings"]
+_OUTPUT: Final = FIELD["output"]
+_OUTPUT_END: Final = FIELD["output_end"]
+_REQUEST: Final = FIELD["request"]
+_TRAP: Final = FIELD["trap"]
+_TRAP_A: Final = FIELD["trap_a"]
+_WHERE: Final = FIELD["where"]
+_INTERRUPTED: Final = FIELD["interrupted"]
+
+_REQUEST_FUNCTION: Final = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+_ENTER_FUNCTION: Final = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+#: Bytes of libc's `struct sigaction` at most; the handler comes first in it.
+_SIGACTION_BYTES: Final = 256
+#: As Linux has them; `signal` takes longer to load than a program to run.
+_SIGINT: Final = 2
+#: Handlers that are no function: SIG_DFL, which ends the process, and SIG_IGN.
+_NO_HANDLERS: Final = (0, 1)
+
+
+class NativeMachine:
+    """Runs the code in an image. `image` becomes the machine's, which closes it.
+
+    `allocator` gives the allocator of the heap, which has `heap_limit` bytes, or as many as heaps have otherwise.
+    `constants` are the constant strings of the program where they lie, as words, and `hosts` its host functions.
+    """
+
+    def __init__(
+        self,
+        image: Image,
+        allocator: Callable[[], Allocator],
+        constants: memoryview | None,
+        hosts: list[HostFunction],
+        *,
+        write: Callable[[bytes], object],
+        heap_limit: int | None,
+        argument_words: int = ARGUMENT_WORDS,
+    ) -> None:
+        self._image: Final = image
+        self._allocator: Final = allocator
+        self._constants: Final = constants
+        self._hosts: Final = hosts
+        self._heap_limit: Final = heap_limit
+        self._heap: Heap[Allocator] | None = None
+        self._runtime: Runtime[Allocator] | None = None
+        self._running = False
+        self._error: BaseException | None = None
+        self._context: Final = words_at(image.address("context"), len(FIELDS))
+        self._arguments: Final = words_at(image.address("arguments"), argument_words)
+        self._buffer: Final = image.address("output_buffer")
+        self._enter: Final = _ENTER_FUNCTION(image.address("garden_enter"))
+        self._interrupts: Final = _Interrupts(image.address("garden_interrupt"))
+        self._output: Final = Output(write)
+        for field in (_CURSOR, _END, _BASE, _SLOTS):
+            self._context[field] = NOWHERE
+        self._context[_MASK] = -1
+
+    @property
+    def heap(self) -> Heap[Allocator]:
+        """The heap of the program. `Trap` T0003 where there is no memory for its constant strings."""
+        heap = self._heap
+        if heap is None:
+            from garden.vm.heap import DEFAULT_LIMIT, Heap
+
+            # So many of zero bytes, which need no memory.
+            allocations = self._context[_ALLOCATIONS]
+            limit = DEFAULT_LIMIT if self._heap_limit is None else self._heap_limit
+            try:
+                heap = Heap(self._allocator(), self._constants, limit=limit)
+            except MemoryError as error:
+                raise Trap("T0003", f"no memory for the constant strings: {error}") from error
+            heap.allocations = allocations
+            self._heap = heap
+        return heap
+
+    @property
+    def runtime(self) -> Runtime[Allocator]:
+        """What host functions are called through."""
+        runtime = self._runtime
+        if runtime is None:
+            from garden.vm.runtime import Runtime
+
+            runtime = self._runtime = Runtime(self.heap, self._hosts, self._output)
+        return runtime
+
+    @property
+    def symbols(self) -> dict[str, tuple[int, int]]:
+        """Address and size in bytes of each function in the image, by its name there."""
+        return self._image.symbols
+
+    def reset(self) -> None:
+        """Forget everything of former runs: the heap, and output that has not been written."""
+        self._output.discard()
+        self._context[_ALLOCATIONS] = 0
+        if self._heap is not None:
+            self._heap.reset()
+
+    def _run(self, function: int, stack: int, argument: int) -> int:
+        """Call machine code at an address, on a stack that ends at another, or the present one where that is 0.
+
+        Raises `Trap` with `offset` as machine code knows it, which is what `_located` makes a trap of.
+        """
+        self._require_idle()
+        self._running = True
+        context = self._context
+        serve = _REQUEST_FUNCTION(self._serve)
+        context[_REQUEST] = ctypes.cast(serve, ctypes.c_void_p).value or 0
+        context[_TRAP] = 0
+        context[_INTERRUPTED] = 0
+        context[_OUTPUT] = self._buffer
+        context[_OUTPUT_END] = self._buffer + OUTPUT_BYTES
+        self._push()
+        interrupts = self._interrupts
+        try:
+            interrupts.take()
+            try:
+                result: int = self._enter(function, stack, argument)
+            finally:
+                interrupts.give_back()
+            self._pull()
+            ended: int = context[_TRAP]
+            if ended == 0:
+                if context[_INTERRUPTED]:
+                    # Ctrl-C came when the program was about to end.
+                    interrupts.pass_on()
+                return result
+            error, self._error = self._error, None
+            if ended == FAILED and error is None:
+                # Python was interrupted before it came to serve a request.
+                error = KeyboardInterrupt()
+            if error is None:
+                from garden.traps import trap
+
+                error = trap(ended, context[_TRAP_A], context[_TRAP_A + 1], context[_TRAP_A + 2])
+            raise error
+        except Trap as raised:
+            self._locate(raised, context[_WHERE])
+            raise
+        except KeyboardInterrupt:
+            interrupted = Trap("T0007", "interrupted")
+            self._locate(interrupted, context[_WHERE])
+            raise interrupted from None
+        finally:
+            # The error must not keep the frames that lead here alive.
+            self._error = None
+            error = None
+            self._running = False
+            self._drain()
+            self._output.flush()
+
+    def _require_idle(self) -> None:
+        if self._running:
+            raise GardenError("the machine is running already")
+
+    def _locate(self, error: Trap, where: int) -> None:
+        """Add to a trap what the machine knows of where it happened."""
+        raise NotImplementedError
+
+    # What machine code and Python share.
+
+    def _push(self) -> None:
+        """Give the heap to machine code."""
+        context = self._context
+        heap = self._heap
+        if heap is None:
+            return
+        context[_CURSOR] = heap.cursor
+        context[_END] = heap.end
+        context[_BASE] = heap.cursor - heap.used
+        context[_ALLOCATIONS] = heap.allocations
+        context[_SLOTS], context[_MASK], context[_STRINGS] = heap.string_table
+
+    def _pull(self) -> None:
+        """Take the heap back from machine code."""
+        context = self._context
+        if self._heap is not None:
+            self._heap.resume(context[_CURSOR], context[_ALLOCATIONS], context[_STRINGS])
+
+    def _drain(self) -> None:
+        """Add what machine code has buffered to the output."""
+        count = self._context[_OUTPUT] - self._buffer
+        if count:
+            self._context[_OUTPUT] = self._buffer
+            self._output.add(ctypes.string_at(self._buffer, count))
+
+    def _serve(self, kind: int, a: int, b: int) -> int:
+        """Do what machine code asks for: see `context`. An exception ends the run."""
+        try:
+            self._pull()
+            if kind == HOST_CALL:
+                self._drain()
+                self._interrupts.give_back()
+                answer = self.runtime.call(a, self._host_arguments(b))
+                self._interrupts.take()
+            elif kind == CHUNK:
+                answer = self.heap.take(a)
+            elif kind == TABLE:
+                # A heap that is made only now may have a table already, of the constant strings.
+                known = self._context[_MASK]
+                answer = 0 if known < self.heap.string_table[1] else self.heap.renew_table()
+            elif kind == WRITE:
+                self._drain()
+                self._output.add(ctypes.string_at(a, b))
+                answer = 0
+            elif kind == POLL:
+                answer = 0
+                # It is not, where a program looks that is about to run out of stack.
+                if self._context[_INTERRUPTED]:
+                    self._context[_INTERRUPTED] = 0
+                    self._interrupted()
+                    self._interrupts.pass_on()
+            else:
+                answer = self._serve_more(kind, a, b)
+            self._push()
+            self._context[_TRAP] = 0
+            return answer
+        except BaseException as error:
+            # `trap` is FAILED, as it was when this was called.
+            self._error = error
+            return 0
+
+    def _host_arguments(self, count: int) -> list[int]:
+        """The words that a host function is called with."""
+        words: list[int] = self._arguments[:count].tolist()
+        return words
+
+    def _interrupted(self) -> None:
+        """Undo what the handler for Ctrl-C has done to the context."""
+
+    def _serve_more(self, kind: int, a: int, b: int) -> int:
+        """Serve a request that only some machines know."""
+        raise ValueError(f"machine code has asked for {kind}, which nobody knows")
+
+    def close(self) -> None:
+        """Give all memory back; closing twice is harmless."""
+        if self._heap is not None:
+            self._heap.close()
+        self._context.release()
+        self._arguments.release()
+        self._image.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class _Interrupts:
+    """The handler for SIGINT: `handler` of the image between `take` and `give_back`, in the main thread.
+
+    Where there is none, since Ctrl-C ends the process or is ignored, it stays so.
+    """
+
+    def __init__(self, handler: int) -> None:
+        self._sigaction: Final = ctypes.CDLL(None).sigaction
+        self._handler: Final = handler
+        self._old: Final = ctypes.create_string_buffer(_SIGACTION_BYTES)
+        self._taken = False
+
+    def take(self) -> None:
+        """Let SIGINT go to the image."""
+        if not in_main_thread():
+            return
+        self._sigaction(_SIGINT, None, self._old)
+        if self._old_handler() not in _NO_HANDLERS:
+            new = ctypes.create_string_buffer(self._handler.to_bytes(8, "little") + self._old.raw[8:], _SIGACTION_BYTES)
+            self._sigaction(_SIGINT, new, None)
+            self._taken = True
+
+    def give_back(self) -> None:
+        """Let SIGINT go where it went before."""
+        if self._taken:
+            self._taken = False
+            self._sigaction(_SIGINT, self._old, None)
+
+    def pass_on(self) -> None:
+        """Do what SIGINT would have done; KeyboardInterrupt, most often."""
+        # Three arguments, which is what handlers have at most.
+        handle = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+        handle(self._old_handler())(_SIGINT, None, None)
+        from garden.vm.interrupts import poll
+
+        poll()
+
+    def _old_handler(self) -> int:
+        return int.from_bytes(self._old.raw[:8], "little")
+
+
+def in_main_thread() -> bool:
+    """Whether this is the thread that Ctrl-C goes to. On Linux, it has the number of the process."""
+    return _thread.get_native_id() == os.getpid()
+
+
+def words_at(address: int, count: int) -> memoryview:
+    """The words at an address, format 'q'."""
+    return memoryview((ctypes.c_int64 * count).from_address(address)).cast("B").cast("q")
