@@ -96,6 +96,15 @@ def clamp_double(x: float, lo: float, hi: float) -> float:
     return hi if x > hi else x
 
 
+@declare("math", "gcd", ("a", Int), ("b", Int), result=Int, pure=True, native="math_gcd")
+def gcd(a: int, b: int) -> int:
+    """The greatest common divisor, never negative; 0 for two zeros.
+
+    The smallest Int has no counterpart, so its divisor with itself or with 0 is itself.
+    """
+    return wrap(math.gcd(a, b))
+
+
 @declare("math", "sqrt", ("x", Double), result=Double, pure=True, native="math_sqrt")
 def sqrt(x: float) -> float:
     """The square root; a NaN for numbers below zero."""
@@ -116,6 +125,7 @@ MATH: Final = Package(
         max_double,
         clamp_int,
         clamp_double,
+        gcd,
         sqrt,
     ],
 )

@@ -135,5 +135,6 @@ def test_int_functions_agree(twins: Twins) -> None:
         for b in INTS:
             twins("math.min", [Int, Int], a, b)
             twins("math.max", [Int, Int], a, b)
+            twins("math.gcd", [Int, Int], a, b)
             twins("math.clamp", [Int, Int, Int], 3, a, b)
             twins("math.clamp", [Int, Int, Int], a, -1, b)

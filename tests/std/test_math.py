@@ -125,3 +125,12 @@ def test_square_roots(call: Any, x: float, root: float) -> None:
 @pytest.mark.parametrize("x", [-1.0, -5e-324, -math.inf, NAN])
 def test_there_is_no_root_of_a_negative_number(call: Any, x: float) -> None:
     assert math.isnan(call("math.sqrt", [Double], x))
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "divisor"),
+    [(12, -18, 6), (0, 0, 0), (0, -7, 7), (MAX, MAX, MAX), (MIN, 6, 2), (MIN, 0, MIN), (MIN, MIN, MIN)],
+)
+def test_gcd_is_not_negative_unless_it_has_no_counterpart(call: Any, a: int, b: int, divisor: int) -> None:
+    assert call("math.gcd", [Int, Int], a, b) == divisor
+    assert call("math.gcd", [Int, Int], b, a) == divisor
