@@ -279,6 +279,9 @@ class _Emission(Generic[A, S]):
             elif opcode == op.STORE:
                 first = registers.use_both(left[row], right[row])
                 assembler.emit(bytecode.STORE, registers.second, first, 0, imms[row])
+            elif opcode == op.COPY:
+                first = registers.use_both(left[row], right[row])
+                assembler.emit(bytecode.COPY, registers.second, first, 0, imms[row])
             else:
                 head = heads[row]
                 if opcode == op.ALLOC:

@@ -36,6 +36,7 @@ from garden.ir.ir import (
     BRANCH_CMP_IMM,
     CALL,
     CONST_STR,
+    COPY,
     JUMP,
     RET,
     SNE,
@@ -137,7 +138,7 @@ class Liveness(Generic[S]):
                         hints[operand] = hints[row]
                 elif op <= SYS:
                     self._scan_arguments(row, rank)
-                elif op == STORE:
+                elif op in (STORE, COPY):
                     self._use(right[row], rank)
                     self._use(left[row], rank)
                 elif op != ALLOC and heads[row]:

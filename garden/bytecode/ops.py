@@ -152,6 +152,7 @@ LOAD: Final = 67
 ADDROF: Final = 68
 
 DROP: Final = 69
+COPY: Final = 70
 
 _DIVIDES: Final = ("T0001",)
 
@@ -226,6 +227,7 @@ OPS: Final[tuple[Op, ...]] = (
     Op(LOAD, "load", "a = the word at address b + imm", DEST, SOURCE, imm=IMM),
     Op(ADDROF, "addrof", "a = address b + imm", DEST, SOURCE, imm=IMM),
     Op(DROP, "drop", "pop imm words", imm=DROPPED),
+    Op(COPY, "copy", "the imm bytes at address a = those at address b", SOURCE, SOURCE, imm=IMM),
 )
 
 assert [op.code for op in OPS] == list(range(len(OPS)))

@@ -95,6 +95,7 @@ STORE: Final = 53
 LOAD: Final = 54
 ADDROF: Final = 55
 LOOKUP: Final = 56
+COPY: Final = 57
 
 RET: Final = 60
 JUMP: Final = 61
@@ -201,6 +202,7 @@ OPS: Final[dict[int, Op]] = {
     STORE: Op("Store", VALUE, VALUE, 0, 0, OFFSET, EFFECT),  # the word a to address b + imm
     LOAD: Op("Load", VALUE, 0, 0, 0, OFFSET, READS),
     ADDROF: Op("AddrOf", VALUE, 0, 0, 0, OFFSET, PURE),
+    COPY: Op("Copy", VALUE, VALUE, 0, 0, SIZE, EFFECT),  # imm bytes from address a to address b, another object
     LOOKUP: Op("Lookup", VALUE, CASES, 0, 0, NO_IMM, PURE),
     RET: Op("ret", MAYBE_VALUE, 0, 0, 0, NO_IMM, EFFECT),
     # Edges stand in c (taken where the condition is true) and d.

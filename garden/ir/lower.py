@@ -19,11 +19,13 @@ Decided here:
   literal that would be out of range without it (parentheses leave no node, so they may stand between); a cast or an
   operator between the two makes the literal an error again.
 * Records are laid out inline, in other records and in arrays: a nested literal is built in place, any other record
-  value is copied into place word by word. A field that is a record is an address inside the outer one.
+  value is copied into place, word by word if it has up to `FEW_WORDS` (passes see what these are), else as a block. A
+  field that is a record is an address inside the outer one.
 * Declarations (`fn`, `import`, `extern`) are no part of `entry`; its value is that of the last other item, and a `let`
   has none.
 
-Costs: time and memory are linear in the number of nodes, except that copying a record takes two instructions a word.
+Costs: time and memory are linear in the number of nodes: a node becomes at most `2 * FEW_WORDS` instructions, which
+copy a small record.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ from garden.semantics import MAX_INT, MIN_INT
 from garden.syntax import ast as node_kind
 from garden.syntax import tokens as token_kind
 from garden.types.program import CheckedProgram
-from garden.types.types import BOOL, DOUBLE, INT, STR, VOID, WORD_SIZE, Type
+from garden.types.types import BOOL, DOUBLE, FEW_WORDS, INT, STR, VOID, WORD_SIZE, Type
 
 A = TypeVar("A", bound=Allocator, covariant=True)
 S = TypeVar("S", bound=Allocator, covariant=True)
@@ -403,24 +405,18 @@ class _Lowering(Generic[A, S]):
             self._push(_EVALUATE, node)
 
     def _store(self, node: int, value: int, base: int, offset: int) -> None:
-        """Put the value of `node` at an offset from `base`: a record word by word, anything else is one word."""
+        """Put the value of `node` at an offset from `base`: a record with all that it has, anything else is a word."""
         pos = self._start(node)
-        types = self._types
-        work = self._work
-        if types.type(self._node_types[node]).name != "Record":
+        type = self._type(node)
+        if type.name != "Record":
             self._emit(op.STORE, 0, value, base, 0, 0, offset, pos)
-            return
-        source = 0
-        bottom = len(work)
-        work.append(self._node_types[node])
-        while len(work) > bottom:
-            type: int = work.pop()
-            if types.type(type).name == "Record":
-                members = types.members(type)
-                for index in range(len(members) - 1, -1, -1):
-                    work.append(members[index])
-            else:
-                word = self._emit(op.LOAD, type, value, 0, 0, 0, source, pos)
+        elif type.size > FEW_WORDS * WORD_SIZE:
+            target = self._emit(op.ADDROF, self._node_types[node], base, 0, 0, 0, offset, pos) if offset else base
+            self._emit(op.COPY, 0, value, target, 0, 0, type.size, pos)
+        else:
+            source = 0
+            for inside in self._types.words(self._node_types[node]):
+                word = self._emit(op.LOAD, inside, value, 0, 0, 0, source, pos)
                 self._emit(op.STORE, 0, word, base, 0, 0, offset + source, pos)
                 source += WORD_SIZE
 

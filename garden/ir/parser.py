@@ -23,6 +23,7 @@ from garden.ir.ir import (
     CALL,
     CONST,
     CONST_STR,
+    COPY,
     EDGE,
     FIRST_TERMINATOR,
     IMM,
@@ -424,6 +425,12 @@ class _Reader:
             ir.b[inst] = self._address(inst, line)
             line.expect(",")
             ir.a[inst] = self._value(line)
+        elif op == COPY:
+            ir.b[inst] = self._value(line)
+            line.expect(",")
+            ir.a[inst] = self._value(line)
+            line.expect(",")
+            ir.imm[inst] = line.integer()
         elif op in (LOAD, ADDROF):
             ir.a[inst] = self._address(inst, line)
         elif op == LOOKUP:

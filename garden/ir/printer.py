@@ -27,6 +27,7 @@ from garden.ir.ir import (
     CALL,
     CONST,
     CONST_STR,
+    COPY,
     EDGE,
     IMM,
     LOAD,
@@ -183,6 +184,8 @@ class _Printer:
             return f"{name}(size={imm},align=8)"
         if op == STORE:
             return f"{name} {self._value(b)}+{imm}, {self._value(a)}"
+        if op == COPY:
+            return f"{name} {self._value(b)}, {self._value(a)}, {imm}"
         if op in (LOAD, ADDROF):
             return f"{name} {self._value(a)}+{imm}"
         if op == LOOKUP:

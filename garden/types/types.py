@@ -30,6 +30,9 @@ MAX_RECORD_SIZE: Final = 1 << 20
 #: Instructions have 31 bits for the size of an object. Records inside an array are inline too.
 MAX_ARRAY_SIZE: Final = (1 << 31) - 1
 
+#: Records of up to so many words are copied word by word, larger ones as a block.
+FEW_WORDS: Final = 4
+
 #: Characters of a type that are shown.
 MAX_SPELLING: Final = 4000
 
@@ -160,11 +163,12 @@ class TypeTable(Generic[A]):
     beside it are as many as the program has distinct types, not as it has nodes.
     """
 
-    __slots__ = ("_keys", "_types")
+    __slots__ = ("_keys", "_types", "_words")
 
     def __init__(self, allocator: A) -> None:
         self._keys: Interner[A] = Interner(allocator)
         self._types: list[Type] = []
+        self._words: list[tuple[int, ...]] = []
         try:
             for type in (Type("?"), Void, Bool, Int, Double, Str):
                 self.intern(type)
@@ -197,12 +201,24 @@ class TypeTable(Generic[A]):
         key = array("I", [len(members), *members]).tobytes() + " ".join([name, *labels]).encode()
         new_id = self._keys.intern(key)
         if new_id == len(self._types):
-            self._types.append(Type(name, tuple([self._types[member] for member in members]), labels))
+            type = Type(name, tuple([self._types[member] for member in members]), labels)
+            self._types.append(type)
+            words: tuple[int, ...] = (new_id,)
+            if name == "Record":
+                words = ()
+                if type.size <= FEW_WORDS * WORD_SIZE:
+                    for member in members:
+                        words += self._words[member]
+            self._words.append(words)
         return new_id
 
     def type(self, id: int) -> Type:
         """The description of a type id."""
         return self._types[id]
+
+    def words(self, id: int) -> tuple[int, ...]:
+        """The ids of the types of a value's words where it is laid out inline; none for more than `FEW_WORDS`."""
+        return self._words[id]
 
     def members(self, id: int) -> memoryview:
         """The ids of the types inside a type."""
@@ -212,3 +228,4 @@ class TypeTable(Generic[A]):
     def close(self) -> None:
         self._keys.close()
         self._types.clear()
+        self._words.clear()

@@ -250,6 +250,15 @@ class Heap(Generic[A]):
             raise _bad_address(address)
         return chunk.words[offset >> 3 : (offset >> 3) + count]
 
+    def copy(self, target: int, source: int, size: int) -> None:
+        """Copy `size` bytes, a multiple of 8, from one address to another; `Trap` T0005 as for `load` and `store`."""
+        words = self.words(source, size >> 3)
+        if size == 0:
+            return
+        if self._find(target).block is None:
+            raise _bad_address(target)
+        self.words(target, size >> 3)[:] = words
+
     def _find(self, address: int) -> _Chunk:
         """The chunk that an address lies in."""
         index = bisect_right(self._starts, address) - 1

@@ -35,6 +35,7 @@ from garden.bytecode.ops import (
     CAST_TO_BOOL,
     CAST_TO_DOUBLE,
     CAST_TO_INT,
+    COPY,
     DADD,
     DDIV,
     DLE,
@@ -516,6 +517,8 @@ class Machine(Generic[A]):
                         spill.poke(word >> 32, regs[word >> 8 & 0xFF])
                     elif op == DROP:
                         spill.pop_all(word >> 32)
+                    elif op == COPY:
+                        heap.copy(regs[word >> 8 & 0xFF], regs[word >> 16 & 0xFF], word >> 32)
                     else:
                         raise ValueError(f"no opcode has the number {op}")
                 # Compiled code never looks whether Ctrl-C was pressed; entering interpreted code does.

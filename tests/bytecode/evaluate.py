@@ -108,6 +108,10 @@ class Evaluator:
         if code == op.STORE:
             self.memory[(values[ir.b[row]] + ir.imm[row]) // 8] = values[ir.a[row]]
             return 0
+        if code == op.COPY:
+            source, target, words = values[ir.a[row]] // 8, values[ir.b[row]] // 8, ir.imm[row] // 8
+            self.memory[target : target + words] = self.memory[source : source + words]
+            return 0
         if code == op.LOAD:
             return self.memory[(values[ir.a[row]] + ir.imm[row]) // 8]
         if code == op.ADDROF:

@@ -104,7 +104,7 @@ class Generator:
     def emit(
         self, block: int, code: int, a: int = 0, b: int = 0, c: int = 0, d: int = 0, imm: int = 0, type: int = INT
     ) -> int:
-        has_type = code < op.FIRST_TERMINATOR and code != op.STORE
+        has_type = code < op.FIRST_TERMINATOR and code not in (op.STORE, op.COPY)
         row = self.ir.add(code, type if has_type else 0, a, b, c, d, imm, self.random.randrange(100))
         self.ir.append(block, row)
         return row
@@ -246,6 +246,12 @@ class Generator:
         for offset in (0, 8, 16):
             self.emit(block, op.STORE, self.value(block, values), record, imm=offset)
         inner = self.emit(block, op.ADDROF, record, imm=8, type=two)
+        if self.random.random() < 0.5:
+            copy = self.emit(block, op.ALLOC, imm=24, type=three)
+            self.emit(block, op.COPY, record, copy, imm=24)
+            if self.random.random() < 0.5:
+                self.emit(block, op.COPY, inner, copy, imm=16)
+            values.append(self.emit(block, op.LOAD, copy, imm=8 * self.random.randrange(3)))
         values.append(self.emit(block, op.LOAD, record, imm=0))
         values.append(self.emit(block, op.LOAD, inner, imm=8))
 

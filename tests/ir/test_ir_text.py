@@ -55,6 +55,7 @@ fn f1(%v0, %v1) -> Int {
 		%v16:Record<x: Int p: Array<Str> q: Option<Foreign<Window>>> = Alloc(size=24,align=8)
 		Store %v16+8, %v15
 		%v17:Record<x: Int p: Array<Str> q: Option<Foreign<Window>>> = AddrOf %v16+0
+		Copy %v17, %v16, 24
 		%v18:Str = Lookup %v0 [1 -> `x`, -20 -> `y`], `z`
 		%v19:Bool = Lookup %v18 [`x` -> true, `[` -> false], true
 		%v20:Double = Cast<Int->Double> %v2

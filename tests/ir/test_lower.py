@@ -574,11 +574,19 @@ def test_the_ir_grows_in_proportion_to_the_program(programs: Programs) -> None:
     assert large < 10 * small
 
 
-def test_a_large_record_is_copied_word_by_word(programs: Programs) -> None:
+def test_a_large_record_is_copied_as_a_block(programs: Programs) -> None:
     fields = " ".join([f"f{n}: {n}" for n in range(1000)])
     ir = programs.lower(f"let r = {{ {fields} }} {{ a: r b: r }}")
-    loads = [row for row in range(ir.value_count) if ir.op[row] == op.LOAD]
-    assert [ir.imm[row] for row in loads] == 2 * list(range(0, 8000, 8))
+    copies = [row for row in range(ir.value_count) if ir.op[row] == op.COPY]
+    assert [ir.imm[row] for row in copies] == [8000, 8000]
+    assert op.LOAD not in list(ir.op)
+
+
+def test_records_without_words_cost_nothing_to_copy(programs: Programs) -> None:
+    twice = "\n".join([f"let r{n} = {{ a: r{n - 1} b: r{n - 1} }}" for n in range(1, 200)])
+    ir = programs.lower(f"let r0 = {{}}\n{twice}\n{{ x: 1 r: r199 y: r199 }}")
+    stores = [row for row in range(ir.value_count) if ir.op[row] == op.STORE]
+    assert len(stores) == 1
 
 
 def test_doubles_are_kept_to_the_bit(programs: Programs) -> None:

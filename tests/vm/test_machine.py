@@ -191,6 +191,32 @@ def test_an_address_outside_the_heap_traps(assemble: Any, ledger: Any, word: int
         machine.run()
 
 
+@pytest.mark.parametrize("operands", [(3, 1), (1, 3)])
+@pytest.mark.parametrize("address", [0, 8, -8, 1 << 47, -(1 << 63), (1 << 63) - 1])
+def test_a_copy_from_or_to_the_outside_traps(assemble: Any, ledger: Any, operands: Any, address: int) -> None:
+    words = [
+        encode(ops.ALLOC, 3, imm=16),
+        encode(ops.LOAD_CONST, 1, imm=0),
+        encode(ops.COPY, *operands, imm=16),
+        encode(ops.HALT),
+    ]
+    with Machine(assemble(words, constants=[address]), ledger) as machine, pytest.raises(Trap, match="T0005"):
+        machine.run()
+
+
+@pytest.mark.parametrize("offset", [4, 1 << 20])
+def test_a_copy_that_is_not_inside_objects_traps(assemble: Any, ledger: Any, offset: int) -> None:
+    for operands in ((3, 4), (4, 3)):
+        words = [
+            encode(ops.ALLOC, 3, imm=16),
+            encode(ops.ADDROF, 4, 3, imm=offset),
+            encode(ops.COPY, *operands, imm=16),
+            encode(ops.HALT),
+        ]
+        with Machine(assemble(words), ledger) as machine, pytest.raises(Trap, match="T0005"):
+            machine.run()
+
+
 def test_constant_strings_cannot_be_written(assemble: Any, ledger: Any) -> None:
     words = [encode(ops.LOAD_CONST, 1, imm=0), encode(ops.LOAD, 0, 1), encode(ops.STORE, 1, 0), encode(ops.HALT)]
     code = assemble(words, constants=lambda addresses: addresses, strings=("text",))
@@ -198,6 +224,15 @@ def test_constant_strings_cannot_be_written(assemble: Any, ledger: Any) -> None:
         with pytest.raises(Trap, match="T0005"):
             machine.run()
         assert machine.registers[0] & 0xFFFFFFFF == 4
+    words = [
+        encode(ops.LOAD_CONST, 1, imm=0),
+        encode(ops.ALLOC, 2, imm=16),
+        encode(ops.COPY, 1, 2, imm=16),
+        encode(ops.HALT),
+    ]
+    code = assemble(words, constants=lambda addresses: addresses, strings=("text",))
+    with Machine(code, ledger) as machine, pytest.raises(Trap, match="T0005"):
+        machine.run()
 
 
 def test_control_c_is_a_trap_and_the_machine_runs_again(assemble: Any, ledger: Any, machine_of: Any) -> None:

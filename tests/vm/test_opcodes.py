@@ -132,7 +132,7 @@ OTHERS = {
     ops.NOP, ops.HALT, ops.MOV, ops.LOAD_IMM, ops.LOAD_CONST, ops.INEG, ops.DNEG, ops.CAST_TO_INT,
     ops.CAST_TO_DOUBLE, ops.CAST_TO_BOOL, ops.JMP, ops.JMPT, ops.JMPF, ops.SWITCH, ops.LOOKUP, ops.CALL, ops.TAIL,
     ops.SYS, ops.RET, ops.PUSH, ops.PUSH2, ops.PUSH3, ops.POP, ops.POP2, ops.POP3, ops.STORE_SLOT, ops.LOAD_SLOT,
-    ops.ALLOC, ops.STORE, ops.LOAD, ops.DROP, ops.DROP,
+    ops.ALLOC, ops.STORE, ops.LOAD, ops.COPY, ops.DROP,
 }  # fmt: skip
 
 
@@ -399,6 +399,27 @@ def test_heap_words_are_stored_and_loaded_at_offsets(bench: Any) -> None:
     registers = run(MIN, 2, 3)
     assert list(registers[12:15]) == [MIN, 3, 2]
     assert registers[11] == registers[10] + 16
+
+
+def test_copy_takes_words_to_another_object(bench: Any) -> None:
+    registers = bench(
+        [
+            encode(ops.ALLOC, 10, imm=24),
+            encode(ops.STORE, 10, 0, imm=0),
+            encode(ops.STORE, 10, 1, imm=8),
+            encode(ops.STORE, 10, 2, imm=16),
+            encode(ops.ALLOC, 11, imm=40),
+            *[encode(ops.STORE, 11, 3, imm=offset) for offset in range(0, 40, 8)],
+            encode(ops.ADDROF, 12, 11, imm=8),
+            encode(ops.COPY, 12, 10, imm=24),
+            *[encode(ops.LOAD, 20 + index, 11, imm=8 * index) for index in range(5)],
+            encode(ops.LOAD, 25, 10, imm=0),
+            encode(ops.COPY, 12, 10, imm=0),
+        ],
+        4,
+    )(MIN, MAX, -1, 7)
+    assert list(registers[20:26]) == [7, MIN, MAX, -1, 7, MIN]
+    assert registers[12] == registers[11] + 8
 
 
 def test_sys_passes_words_by_type_and_keeps_the_other_registers(bench: Any) -> None:

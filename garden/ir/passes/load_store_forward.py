@@ -8,8 +8,9 @@ Looks at a block, and at those that only it leads to. A store through a fresh ob
 but not what was loaded through an address of unknown origin; a store through such an address, and a second one to the
 same place, make everything uncertain. Host functions change nothing that garden code has stored.
 
-A call makes everything uncertain too: not that it could change what is there, but a value that outlives a call must be
-saved and restored, which costs more than to load it again.
+A copy makes everything uncertain too, since nobody keeps track of what it overwrites. So does a call: not that it could
+change what is there, but a value that outlives a call must be saved and restored, which costs more than to load it
+again.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from allocators import Allocator
 from allocators._mypyc import mypyc_attr
 from allocators.collections import Vec
 from garden.ir.blocks import link
-from garden.ir.ir import ALLOC, CALL, LOAD, STORE, Ir
+from garden.ir.ir import ALLOC, CALL, COPY, LOAD, STORE, Ir
 from garden.ir.operands import replace_uses
 from garden.ir.passes.available import Available, Trees
 from garden.ir.passes.counts import Counts
@@ -94,7 +95,7 @@ class _Forwarder:
                 else:
                     if op == STORE:
                         self._store(inst)
-                    elif op == CALL:
+                    elif op in (CALL, COPY):
                         self._epochs += 1
                         self._fresh = self._epochs
                         self._other = self._epochs

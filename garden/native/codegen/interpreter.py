@@ -409,6 +409,9 @@ class Handler(Body):
     def _load(self) -> None:
         self.set("a", self.value(f"load i64, ptr {self.pointer(self.get('b'), self.immediate())}"))
 
+    def _copy(self) -> None:
+        self.call("copy_words", [self.get("a"), self.get("b"), self.immediate()])
+
     def _addrof(self) -> None:
         self.set("a", self.value(f"add i64 {self.get('b')}, {self.immediate()}"))
 
@@ -462,6 +465,7 @@ _WRITERS: Final[dict[int, Callable[[Handler], None]]] = {
     bytecode.LOAD: Handler._load,
     bytecode.ADDROF: Handler._addrof,
     bytecode.DROP: Handler._drop,
+    bytecode.COPY: Handler._copy,
 }
 
 
@@ -483,7 +487,7 @@ def interpreter_text(
         # Of loads of what does not change, and of branches whose first way is nearly always taken.
         '!2 = !{}\n!3 = !{!"branch_weights", i32 1000, i32 1}\n',
         variant.globals,
-        runtime.text(["alloc", *runtime_functions()]),
+        runtime.text(["alloc", "copy_words", *runtime_functions()]),
         *handlers,
         *_ways_out(runtime, variant),
         *_adapters(runtime, variant),

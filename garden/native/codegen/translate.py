@@ -332,6 +332,9 @@ class Translator:
         elif operation == op.STORE:
             value = body.to_word(llvm_type(ir.type[ir.a[inst]]), names[ir.a[inst]])
             body.line(f"store i64 {value}, ptr {body.pointer(names[ir.b[inst]], ir.imm[inst])}")
+        elif operation == op.COPY:
+            arguments = [names[ir.b[inst]], names[ir.a[inst]], str(ir.imm[inst])]
+            names[inst] = self._runtime_call("copy_words", arguments, "i64", self._where(inst))
         elif operation == op.ADDROF:
             names[inst] = body.value(f"add i64 {names[ir.a[inst]]}, {ir.imm[inst]}")
         elif operation == op.LOOKUP:

@@ -174,6 +174,10 @@ class Evaluator:
         if op == code.STORE:
             self.memory[frame[b] + imm] = frame[a]
             return 0
+        if op == code.COPY:
+            for offset in range(0, imm, 8):
+                self.memory[frame[b] + offset] = self.memory[frame[a] + offset]
+            return 0
         if op == code.LOAD:
             return self.memory[frame[a] + imm]
         if op == code.ADDROF:

@@ -153,6 +153,10 @@ class Generator:
         else:
             self.emit(f"Store {record}+8, {parts[1]}")
             self.emit(f"Store {record}+16, {parts[2]}")
+        if self.random.random() < 0.3:
+            other = self.define(env, RECORD, "Alloc(size=24,align=8)")
+            self.emit(f"Copy {other}, {record}, 24")
+            return other
         return record
 
     # Statements.

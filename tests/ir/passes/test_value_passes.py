@@ -97,6 +97,21 @@ def test_what_was_stored_is_not_loaded(rewrite: Rewriter) -> None:
     assert rewrite.count == 2
 
 
+def test_what_a_copy_may_have_overwritten_is_loaded_again(rewrite: Rewriter) -> None:
+    assert rewrite.keeps(
+        load_store_forward,
+        f"""
+        fn f1(%v0, %v1) -> Int {{
+            b0(%v0:{INNER}, %v1:Int):
+                %v2:{INNER} = Alloc(size=16,align=8)
+                Store %v2+0, %v1
+                Copy %v2, %v0, 16
+                %v3:Int = Load %v2+0
+                ret %v3
+        }}""",
+    )
+
+
 def test_what_was_loaded_is_not_loaded_again_on_any_way_from_there(rewrite: Rewriter) -> None:
     before = f"""
         fn f1(%v0) -> Int {{
