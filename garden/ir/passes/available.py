@@ -4,12 +4,10 @@ makes this easy to keep.
 A block that only one edge leads to knows all that the block before it knew. So blocks are visited as trees, each from a
 root that several edges lead to (or none), and what a subtree has added is forgotten when the next one begins.
 
-Layout: a table of entries, a key of four numbers and a value each, and an open-addressing table of entry numbers, at
-most half full, probed linearly. A slot counts only while the entry that it names names the slot, so that forgetting the
-last entries takes no time (Briggs and Torczon, *An Efficient Representation for Sparse Sets*). Where an entry stands
-depends on none that came later, so what is left can still be found.
+Layout: a table of entries, a key of four numbers and a value each, and slots by their hashes. The last entry can be
+forgotten by freeing its slot, so each entry knows that.
 
-Costs: one probe most often; 36 bytes an entry, and 8 to 16 for the slots.
+Costs: two or three probes; 36 bytes an entry, and 8 to 16 for the slots. Forgetting an entry costs less than adding it.
 """
 
 from __future__ import annotations
@@ -19,110 +17,112 @@ from typing import Final
 from allocators import Allocator
 from allocators._mypyc import i64, mypyc_attr
 from allocators.collections import Table, Vec
+from allocators.collections.slots import Slots, mix
 from garden.ir.ir import Ir
 from garden.ir.operands import edge_at, edge_count
 from garden.ir.passes.counts import Counts
 
-_FIRST_SLOTS: Final = 64
+#: Entries that there is room for at first.
+_FIRST: Final = 32
 
 
 @mypyc_attr(native_class=True)
 class Available:
-    """A map from four numbers to a value: `head` and `imm` are words, `a` and `b` have 32 bits. `head` is below 2**62.
+    """A map from four numbers to a value: `head` and `imm` are words, `a` and `b` have 32 bits.
 
     Entries are never changed, only forgotten, the last one first.
     """
 
-    __slots__ = ("_a", "_b", "_entries", "_heads", "_imms", "_mask", "_owners", "_slots", "_values")
+    __slots__ = ("_a", "_b", "_entries", "_heads", "_imms", "_scratch", "_slots", "_used", "_values")
 
     def __init__(self, scratch: Allocator) -> None:
+        self._scratch: Final = scratch
         self._entries: Table[Allocator] = Table(scratch, "qIIqII")
         self._read_columns()
-        self._slots: Vec[Allocator] = Vec(scratch, "I")
-        self._mask: i64 = -1
+        self._slots: Slots[Allocator] = Slots(scratch)
 
     def _read_columns(self) -> None:
-        self._heads, self._a, self._b, self._imms, self._values, self._owners = self._entries.columns
+        self._heads, self._a, self._b, self._imms, self._values, self._used = self._entries.columns
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def forget(self, length: int) -> None:
         """Keep the first `length` entries."""
+        # Backwards, so that each is the last one.
+        for entry in range(len(self._entries) - 1, length - 1, -1):
+            self._slots.put(self._used[entry], -1)
         self._entries.truncate(length)
 
     def get(self, head: int, a: int, b: int, imm: int) -> int:
         """The value of a key, 0 where it has none."""
-        if self._mask < 0:
+        if self._slots.mask < 0:
             return 0
-        slot = self._find(head, a, b, imm)
-        entry: int = self._slots.data[slot]
-        return int(self._values[entry]) if self._names(slot, entry) else 0
+        entry = self._slots.at(self._find(head, a, b, imm))
+        return 0 if entry < 0 else int(self._values[entry])
 
     def add(self, head: int, a: int, b: int, imm: int, value: int) -> int:
         """Give a value to a key, unless it has one; return that value then, else 0."""
-        if 2 * (len(self._entries) + 1) > self._mask + 1:
+        entry: i64 = len(self._entries)
+        if not self._slots.has_room(entry + 1):
             self._grow()
         slot = self._find(head, a, b, imm)
-        entry: int = self._slots.data[slot]
-        if self._names(slot, entry):
-            return int(self._values[entry])
-        if len(self._entries) == self._entries.capacity:
+        found = self._slots.at(slot)
+        if found >= 0:
+            return int(self._values[found])
+        if entry == self._entries.capacity:
             self._entries.reserve(1)
             self._read_columns()
-        entry = self._entries.add()
+        self._entries.add()
         self._heads[entry] = head
         self._a[entry] = a
         self._b[entry] = b
         self._imms[entry] = imm
         self._values[entry] = value
-        self._owners[entry] = slot
-        self._slots.data[slot] = entry
+        self._used[entry] = slot
+        self._slots.put(slot, entry)
         return 0
 
-    def _names(self, slot: int, entry: int) -> bool:
-        return entry < len(self._entries) and bool(self._owners[entry] == slot)
-
-    def _find(self, head: int, a: int, b: int, imm: int) -> int:
-        """The slot that names the entry of a key, or the free one where it belongs."""
-        mask: int = self._mask
-        count = len(self._entries)
-        slots = self._slots.data
-        slot = _hash(head, a, b, imm) & mask
-        while True:
-            entry: int = slots[slot]
-            if entry >= count or self._owners[entry] != slot:
-                return slot
-            if self._a[entry] == a and self._b[entry] == b and self._heads[entry] == head and self._imms[entry] == imm:
-                return slot
-            slot = (slot + 1) & mask
+    def _find(self, head: int, a: int, b: int, imm: int) -> i64:
+        """The slot of a key, or the free one where it belongs."""
+        slots = self._slots
+        slot = slots.first(hash_of(head, a, b, imm))
+        entry = slots.at(slot)
+        while entry >= 0 and not (
+            self._a[entry] == a and self._b[entry] == b and self._heads[entry] == head and self._imms[entry] == imm
+        ):
+            slot = slots.after(slot)
+            entry = slots.at(slot)
+        return slot
 
     def _grow(self) -> None:
-        size = max(_FIRST_SLOTS, 2 * (self._mask + 1))
-        self._slots.fill(0, size - len(self._slots))
-        self._mask = size - 1
-        slots = self._slots.data
-        owners = self._owners
-        count = len(self._entries)
-        for entry in range(count):
-            owners[entry] = size
-        for entry in range(count):
-            slot = _hash(self._heads[entry], self._a[entry], self._b[entry], self._imms[entry]) & self._mask
-            while slots[slot] < count and owners[slots[slot]] == slot:
-                slot = (slot + 1) & self._mask
-            slots[slot] = entry
-            owners[entry] = slot
+        slots = Slots(self._scratch)
+        try:
+            count = len(self._entries)
+            slots.make(max(2 * count, _FIRST))
+            # In order, so that the last one can still be forgotten first.
+            for entry in range(count):
+                hashed = hash_of(self._heads[entry], self._a[entry], self._b[entry], self._imms[entry])
+                self._used[entry] = slots.add(hashed, entry)
+        except BaseException:
+            slots.close()
+            raise
+        before = self._slots
+        self._slots = slots
+        before.close()
 
     def close(self) -> None:
         self._slots.close()
         self._entries.close()
 
 
-def _hash(head: int, a: int, b: int, imm: int) -> int:
-    # The factors are small, so that the sum of products fits a machine word.
-    mixed = (head & 0xFFFFFFFF) * 0x1F35D + (head >> 32) * 0x3C6EF + a * 0x9E379 + b * 0x85EBD
-    mixed += (imm & 0xFFFFFFFF) * 0xC2B2B
-    return mixed ^ mixed >> 15
+def hash_of(head: int, a: int, b: int, imm: int) -> i64:
+    """The hash of a key."""
+    operands = mix(a, b)
+    return mix(
+        mix(head & 0xFFFFFFFF, head >> 32 & 0xFFFFFFFF) >> 31,
+        mix((imm ^ operands) & 0xFFFFFFFF, (imm ^ operands) >> 32 & 0xFFFFFFFF) >> 31,
+    )
 
 
 @mypyc_attr(native_class=True)

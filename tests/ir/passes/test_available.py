@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 import pytest
 
 from allocators import Arena, MetricAllocator, PageAlloc
 from garden.ir.parser import close_parsed, parse_ir
-from garden.ir.passes.available import Available, Trees
+from garden.ir.passes.available import Available, Trees, hash_of
 from garden.ir.passes.counts import Counts
+from garden.semantics import word_of
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -42,6 +44,30 @@ def test_what_was_added_is_there_until_it_is_forgotten(seed: int) -> None:
         assert available.get(*key) == value
     available.close()
     assert memory.live_blocks == 0
+
+
+def half_words(number: int) -> int:
+    return number << 32 if number < 1 << 31 else (number << 32) - (1 << 64)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        lambda n: (1, 0, 0, half_words(n)),
+        lambda n: (1, 0, 0, word_of(n / 2)),
+        lambda n: (1, 0, 0, word_of(1 + n * 2.0**-52)),
+        lambda n: (n << 32, 0, 0, 0),
+        lambda n: (n << 8, n, 0, 0),
+        lambda n: (1, n, n, 0),
+        lambda n: (1, n << 16, 0, 0),
+        lambda n: (1, n % 64, n // 64, n << 3),
+    ],
+)
+def test_no_pattern_of_keys_needs_many_probes(key: Callable[[int], tuple[int, int, int, int]]) -> None:
+    # Where n hashes meet by chance, some n * n / 2 / 2**20 pairs have their low 20 bits in common.
+    count = 4000
+    seen = len({hash_of(*key(number)) & 0xFFFFF for number in range(count)})
+    assert seen > count - 4 * count * count / 2**21
 
 
 def test_a_tree_has_the_blocks_that_one_edge_leads_to() -> None:

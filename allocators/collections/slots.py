@@ -1,0 +1,116 @@
+"""Slots: numbers 0, 1, 2, ... to be found by a hash, for tables that keep the keys; and `mix`, which makes hashes.
+
+Layout: open addressing. A power of two of slots, at most half of them taken and probed linearly; each holds a number
++ 1, or 0 while it is free. Only the table can compare keys, so it probes:
+
+    slot = slots.first(hashed)
+    number = slots.at(slot)
+    while number >= 0 and keys[number] != key:
+        slot = slots.after(slot)
+        number = slots.at(slot)
+
+Then `number` has the key, or is -1 and `slot` is where the key belongs. A table that grows adds its numbers to new
+slots and drops the old ones. What was added last can go by freeing its slot; behind any other, what would not be found
+any more has to move up.
+
+Costs: 8 to 16 bytes a number; two or three probes most often.
+
+Not for: hashes that many keys have in common. They must depend on all of a key, and in a way that whoever chooses the
+keys cannot know, as those of `mix` do, and those that Python has for bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Generic, TypeVar
+
+from allocators._mypyc import i64, mypyc_attr
+from allocators.collections.vec import Vec
+from allocators.protocol import Allocator
+
+A = TypeVar("A", bound=Allocator, covariant=True)
+
+_FEWEST: Final = 32
+
+
+def _factor(index: int) -> int:
+    """An odd number from 2**29 to 2**30. It is another one in every process, unless PYTHONHASHSEED is set."""
+    return hash(b"allocators.collections.slots %d" % index) & 0x1FFFFFFF | 0x20000001
+
+
+_A: Final[i64] = _factor(0)
+_B: Final[i64] = _factor(1)
+_C: Final[i64] = _factor(2)
+_D: Final[i64] = _factor(3)
+
+
+def mix(low: i64, high: i64) -> i64:
+    """A hash from 0 to 2**63 - 1 of two numbers from 0 to 2**32 - 1; its low bits depend on all of theirs."""
+    # 32 bits times 30 bits, and the sum of two such products, stay below 2**63.
+    once = low * _A + high * _B
+    once ^= once >> 31
+    twice = (once & 0xFFFFFFFF) * _C + (once >> 32) * _D
+    return twice ^ twice >> 32
+
+
+@mypyc_attr(native_class=True)
+class Slots(Generic[A]):
+    """Where numbers stand by their hashes. `mask` is the number of slots less 1, -1 while there is no memory."""
+
+    __slots__ = ("_numbers", "mask")
+
+    def __init__(self, allocator: A) -> None:
+        self._numbers: Vec[A] = Vec(allocator, "I")
+        self.mask: i64 = -1
+
+    def make(self, count: i64) -> None:
+        """Take memory for `count` numbers, and no more than twice that. There must be none yet."""
+        size: i64 = _FEWEST
+        while size < 2 * count:
+            size *= 2
+        self._numbers.fill(0, size)
+        self.mask = size - 1
+
+    def has_room(self, count: i64) -> bool:
+        """Whether `count` numbers fit."""
+        return 2 * count <= self.mask + 1
+
+    def first(self, hashed: i64) -> i64:
+        """The slot to look at first for a hash. There must be memory."""
+        return hashed & self.mask
+
+    def after(self, slot: i64) -> i64:
+        """The slot to look at next."""
+        return (slot + 1) & self.mask
+
+    def at(self, slot: i64) -> i64:
+        """The number in a slot, -1 where it is free."""
+        number: i64 = self._numbers.data[slot]
+        return number - 1
+
+    def put(self, slot: i64, number: i64) -> None:
+        """Overwrite a slot; with -1, free it."""
+        self._numbers.data[slot] = number + 1
+
+    def add(self, hashed: i64, number: i64) -> i64:
+        """Put a number that is not there yet into the first free slot for its hash, and return that slot."""
+        numbers = self._numbers.data
+        slot = hashed & self.mask
+        while numbers[slot]:
+            slot = (slot + 1) & self.mask
+        numbers[slot] = number + 1
+        return slot
+
+    def clear(self) -> None:
+        """Free all slots."""
+        count = len(self._numbers)
+        self._numbers.clear()
+        self._numbers.fill(0, count)
+
+    def check_open(self) -> None:
+        """Raise `MisuseError` once the slots are closed."""
+        self._numbers.check_open()
+
+    def close(self) -> None:
+        """Give the memory back; closing twice is harmless."""
+        self._numbers.close()
+        self.mask = -1
