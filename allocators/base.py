@@ -6,6 +6,7 @@ any class with the six methods is an allocator.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Final, Self
 
@@ -50,9 +51,16 @@ class BaseAllocator:
         return None
 
     def _move(self, block: Block, old: Layout, new: Layout, kept: int) -> Block:
-        moved = self.allocate(new)
-        copy(block, moved, kept)
-        self.deallocate(block, old)
+        return self._replace(block, self.allocate(new), old, new, kept)
+
+    def _replace(self, block: Block, moved: Block, old: Layout, new: Layout, kept: int) -> Block:
+        """End `block` in favour of `moved`, a fresh block for `new`; where that fails, nobody has the fresh one."""
+        try:
+            copy(block, moved, kept)
+            self.deallocate(block, old)
+        except BaseException:
+            self.deallocate(moved, new)
+            raise
         return moved
 
     def owns(self, block: Block) -> bool:
@@ -176,6 +184,18 @@ def part_end(held: int, page_size: int, offset: int, size: int | None) -> int:
             f"bytes {offset} to {end} are not whole pages of {page_size} bytes inside a block of {whole} bytes"
         )
     return end
+
+
+def close_all(allocators: Sequence[object]) -> None:
+    """Close all of several allocators, and then raise the first error that there was."""
+    first: BaseException | None = None
+    for allocator in allocators:
+        try:
+            close_parent(allocator)
+        except BaseException as error:
+            first = first or error
+    if first is not None:
+        raise first
 
 
 def close_parent(allocator: object) -> None:

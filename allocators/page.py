@@ -7,6 +7,8 @@ costs no memory. The block covers all its pages: what is returned is larger than
 Costs: two system calls an allocation, some microseconds, and a page at least. Fresh pages are zero, so
 `allocate_zeroed` is free, and growing moves page table entries rather than bytes where the OS can remap.
 
+Protection does not outlast a block: what `grow` and `shrink` return can be written, whether or not it has moved.
+
 Not for: small or short-lived blocks. Put an `Arena` or a `BumpAlloc` on top.
 """
 
@@ -17,7 +19,7 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from allocators._mypyc import i64, mypyc_attr
-from allocators.base import BaseAllocator, check_grow, check_shrink, part_end
+from allocators.base import BaseAllocator, check_grow, check_shrink, part_end, unfit
 from allocators.block import Block, Region, address_of, dangling, released, zero
 from allocators.errors import AllocError, MisuseError
 from allocators.layout import Layout
@@ -97,6 +99,8 @@ class PageAlloc(BaseAllocator):
         if block.size == 0 and block.address not in self._live:
             block.release()
             return
+        if layout.size > block.size:
+            raise unfit(block, layout)
         mapping = self._forget(block)
         block.release()
         try:
@@ -129,7 +133,7 @@ class PageAlloc(BaseAllocator):
         region = self._region_of(block)
         # Plain ints: what is asked for, rounded up, can exceed 2**63.
         held: int = region.size
-        if block.address % new.align == 0 and _round_to_pages(new.size) == held:
+        if block.address % new.align == 0 and _round_to_pages(new.size) == held and self._unseal(region):
             return self._renew(block, region, new.size)
         return self._remap(block, old, new, old.size)
 
@@ -149,9 +153,18 @@ class PageAlloc(BaseAllocator):
             return empty
         region = self._region_of(block)
         held: int = region.size
-        if block.address % new.align == 0 and _round_to_pages(new.size) == held:
+        if block.address % new.align == 0 and _round_to_pages(new.size) == held and self._unseal(region):
             return self._renew(block, region, new.size)
         return self._remap(block, old, new, new.size)
+
+    def _unseal(self, region: Region) -> bool:
+        """Let all pages of a region be written; False where the system refuses, and the block must move."""
+        if region.address in self._sealed:
+            try:
+                self._protect(region, "rw", 0, region.size)
+            except OSError:
+                return False
+        return True
 
     def _renew(self, block: Block, region: Region, asked: int) -> Block:
         self._asked[region.address] = asked
@@ -194,7 +207,9 @@ class PageAlloc(BaseAllocator):
         if access not in PROTECTIONS:
             raise MisuseError(f"unknown access {access!r}, want one of {', '.join(PROTECTIONS)}")
         region = self._region_of(block)
-        end = part_end(region.size, PAGE_SIZE, offset, size)
+        self._protect(region, access, offset, part_end(region.size, PAGE_SIZE, offset, size))
+
+    def _protect(self, region: Region, access: Access, offset: int, end: int) -> None:
         mapping = _mapping_of(region)
         start = region.address - address_of(memoryview(mapping))
         region.close()

@@ -45,10 +45,18 @@ class ResetPolicy:
 
 
 def kept_bytes(policy: ResetPolicy, capacity: int, newest: int, peak: int, peaks: list[int]) -> int:
-    """What a policy wants to be kept; `peak` is that of the round now ending, `peaks` the allocator's list of them."""
-    peaks.append(peak)
-    del peaks[: max(len(peaks) - policy.rounds, 0)]
-    return max(min(policy.kept(capacity, newest, peaks), capacity), 0)
+    """What a policy wants to be kept; `peak` is that of the round now ending, `peaks` the allocator's list of them.
+
+    Raises `MisuseError` where the policy raises, with nothing changed.
+    """
+    rounds = [*peaks, peak]
+    del rounds[: max(len(rounds) - policy.rounds, 0)]
+    try:
+        kept = max(min(policy.kept(capacity, newest, rounds), capacity), 0)
+    except Exception as error:
+        raise MisuseError(f"the policy {policy!r} failed: {error!r}") from error
+    peaks[:] = rounds
+    return kept
 
 
 @mypyc_attr(native_class=True)

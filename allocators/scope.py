@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from allocators._mypyc import i64, mypyc_attr
 from allocators.block import Region
-from allocators.protocol import Allocator, MisuseError, Resettable, Scoped
+from allocators.protocol import Allocator, CorruptionError, MisuseError, Resettable, Scoped
 from allocators.reset import ResetPolicy
 
 C = TypeVar("C", bound=Scoped)
@@ -73,7 +73,7 @@ def checkpoint_all(adaptor: object, parents: list[Allocator]) -> Checkpoint:
     try:
         for parent in parents:
             points.append(checkpoint_through(adaptor, parent, 0))
-    except MisuseError:
+    except BaseException:
         for parent, point in zip(parents, points, strict=False):
             restore_through(adaptor, parent, point)
         raise
@@ -81,24 +81,86 @@ def checkpoint_all(adaptor: object, parents: list[Allocator]) -> Checkpoint:
 
 
 def restore_all(adaptor: object, parents: list[Allocator], point: Checkpoint) -> None:
-    """Take all parents back to an adaptor's checkpoint, in their order."""
+    """Take all parents back to an adaptor's checkpoint, in their order.
+
+    Where the first refuses, nothing has changed. Any other error is raised when all have been taken back.
+    """
     points = point.mark
     if point.allocator is not adaptor or not isinstance(points, list):
         raise MisuseError("the checkpoint is of another allocator")
+    first: BaseException | None = None
+    changed = False
     for parent, inner in zip(parents, points, strict=True):
-        restore_through(adaptor, parent, inner)
+        try:
+            restore_through(adaptor, parent, inner)
+        except BaseException as error:
+            if not changed and refused(error):
+                raise
+            first = first or error
+        changed = True
+    if first is not None:
+        raise first
+
+
+def check_reset(allocator: object) -> None:
+    """Raise `MisuseError` unless an allocator, and what it passes a reset on to, can be reset."""
+    if not isinstance(allocator, Resettable):
+        raise MisuseError(f"{allocator!r} cannot be reset")
+    check = getattr(allocator, "_check_reset", None)
+    if check is not None:
+        check()
 
 
 def reset_through(parent: object, policy: ResetPolicy | None = None) -> None:
-    """Reset an adaptor's parent, by a policy if one is given. `MisuseError` where it cannot be reset."""
+    """Reset an adaptor's parent, by a policy if one is given. `MisuseError` where it cannot be reset.
+
+    A policy is for chunked allocators, and those that pass it on to them; any other is reset without.
+    """
     if not isinstance(parent, Resettable):
         raise MisuseError(f"{parent!r} cannot be reset")
-    if policy is None:
+    if policy is None or not _takes_policy(parent):
         parent.reset()
     else:
-        # Only chunked allocators, and adaptors over them, take a policy.
         reset: Any = parent.reset
         reset(policy)
+
+
+def _takes_policy(parent: Resettable) -> bool:
+    # Only a reset with a policy pays for this import.
+    import inspect
+
+    try:
+        return bool(inspect.signature(parent.reset).parameters)
+    except ValueError:
+        # A compiled method does not say; all of ours that have a reset take a policy.
+        return True
+
+
+def reset_all(parents: list[Allocator], policy: ResetPolicy | None = None) -> None:
+    """Reset all parents, or none where one of them cannot be. Any other error is raised when all have been reset."""
+    for parent in parents:
+        check_reset(parent)
+    first: BaseException | None = None
+    changed = False
+    for parent in parents:
+        try:
+            reset_through(parent, policy)
+        except BaseException as error:
+            if not changed and refused(error):
+                raise
+            first = first or error
+        changed = True
+    if first is not None:
+        raise first
+
+
+def refused(error: BaseException) -> bool:
+    """Whether a restore or a reset that ends with an error has changed nothing.
+
+    That is what `MisuseError` says, but for stray writes, which are reported after the deed. All other errors come from
+    giving memory back, and are raised when everything has been done.
+    """
+    return isinstance(error, MisuseError) and not isinstance(error, CorruptionError)
 
 
 @mypyc_attr(native_class=True)
@@ -215,12 +277,18 @@ class Ledger(Generic[K]):
         else:
             page[key] = (blocks + more_blocks, total + more_bytes)
 
-    def removed(self, key: K, size: int) -> None:
-        """A block was deallocated, perhaps one from before all checkpoints."""
+    def removed(self, key: K, size: int) -> dict[K, tuple[int, int]] | None:
+        """A block was deallocated. Returns its page for `put_back`, None if it is from before all checkpoints."""
         for page in reversed(self._pages):
             if key in page:
                 self._enter(page, key, -1, -size)
-                return
+                return page
+        return None
+
+    def put_back(self, page: dict[K, tuple[int, int]] | None, key: K, size: int) -> None:
+        """A block could not be deallocated after all: it is as old as it was."""
+        if page is not None:
+            self._enter(page, key, 1, size)
 
     def resized(self, key: K, size: int, new_key: K, new_size: int) -> None:
         """A block changed its size. With the key that it had it is as old as it was, else it is a new one."""
@@ -239,17 +307,32 @@ class Ledger(Generic[K]):
 
     def end(self, number: int) -> tuple[int, int]:
         """The parent went back to a checkpoint: how many blocks and bytes have gone that were live till then."""
-        gone_blocks = 0
-        gone_bytes = 0
-        for page in self._pages[number:]:
-            for blocks, total in page.values():
-                gone_blocks += blocks
-                gone_bytes += total
+        return in_all(self.detach(number))
+
+    def detach(self, number: int) -> list[dict[K, tuple[int, int]]]:
+        """Take out the pages of the checkpoints from a number on, for `attach`."""
+        pages = self._pages[number:]
         del self._pages[number:]
         self.open = bool(self._pages)
-        return gone_blocks, gone_bytes
+        return pages
+
+    def attach(self, pages: list[dict[K, tuple[int, int]]]) -> None:
+        """Put back what `detach` has taken out."""
+        self._pages += pages
+        self.open = bool(self._pages)
 
     def clear(self) -> None:
         """Everything is gone, and every checkpoint with it."""
         self._pages.clear()
         self.open = False
+
+
+def in_all(pages: list[dict[K, tuple[int, int]]]) -> tuple[int, int]:
+    """How many blocks and bytes stand on pages of a ledger."""
+    all_blocks = 0
+    all_bytes = 0
+    for page in pages:
+        for blocks, total in page.values():
+            all_blocks += blocks
+            all_bytes += total
+    return all_blocks, all_bytes

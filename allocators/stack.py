@@ -30,6 +30,7 @@ from allocators.base import BaseAllocator, check_grow, check_shrink
 from allocators.block import Block, Region, dangling, released
 from allocators.layout import Layout
 from allocators.protocol import AllocError, MisuseError
+from allocators.reset import ResetPolicy
 from allocators.scope import Checkpoint, Keys, Scope
 from allocators.sizes import size_text
 from allocators.waste import Waste
@@ -361,8 +362,8 @@ class StackAlloc(BaseAllocator):
     def owns(self, block: Block) -> bool:
         return self._start <= block.address < self._end
 
-    def reset(self) -> None:
-        """Drop everything; blocks handed out so far are revoked."""
+    def reset(self, policy: ResetPolicy | None = None) -> None:
+        """Drop everything; blocks handed out so far are revoked. The buffer stays, whatever a policy says."""
         self._drop_all()
         self._region = _part(self._whole, self._start, self._end)
 

@@ -1,26 +1,42 @@
 """Adaptor: an allocator that forwards to a parent. What all of them share, whatever they add.
 
 `Adaptor` passes on what an allocator may offer beside the six methods: `owns`, pages, checkpoints, `reset`, `close`.
-One that keeps an account of blocks overrides the three hooks, to learn that the parent has dropped blocks wholesale.
+One that keeps an account of blocks overrides the hooks, to learn that the parent has dropped blocks wholesale.
 `CountingAdaptor` does so for the sum of all blocks, with a `Ledger`; `records.RecordingAdaptor` for each of them. The
 six methods, and `resize_in_place`, are theirs.
 
-An account changes only after the parent has done its part, so that a parent that raises leaves it as it was.
+A parent may call out while it works: to a callback, or to a finaliser, which use this allocator in turn. So a block is
+in the account only while nothing is being done to it. It enters when the parent has returned it, and leaves before the
+parent gets it back; where the parent raises, and the block has not ended, it returns to its place. The same goes for
+all the blocks that a restore or a reset drops.
 """
 
 from __future__ import annotations
 
-from typing import Final, Generic, Self, TypeVar
+from typing import Any, Final, Generic, Self, TypeVar
 
 from allocators._mypyc import i64, mypyc_attr
 from allocators.base import BaseAllocator, as_base, as_pages, close_parent, owned_by
-from allocators.block import Block, Region
+from allocators.block import Block, Region, released
 from allocators.layout import Layout
 from allocators.protocol import Access, Allocator, MisuseError
 from allocators.reset import ResetPolicy
-from allocators.scope import Checkpoint, Ledger, Scope, checkpoint_through, reset_through, restore_through
+from allocators.scope import (
+    Checkpoint,
+    Ledger,
+    Scope,
+    check_reset,
+    checkpoint_through,
+    in_all,
+    refused,
+    reset_through,
+    restore_through,
+)
 
 A = TypeVar("A", bound=Allocator)
+
+#: In place of the number of a checkpoint: all blocks.
+ALL_BLOCKS: Final = -1
 
 
 @mypyc_attr(native_class=True, allow_interpreted_subclasses=True)
@@ -55,22 +71,42 @@ class Adaptor(BaseAllocator, Generic[A]):
         as_pages(self._parent).protect(block, access, offset, size)
 
     def _checkpoint_number(self) -> int:
-        """Hook: a checkpoint is about to be taken; returns what `_restored` shall be given."""
+        """Hook: a checkpoint is about to be taken; returns its number, for `_detach`."""
         return 0
 
     def _checkpointed(self) -> None:
         """Hook: the parent has taken a checkpoint."""
 
-    def _restored(self, number: int) -> None:
-        """Hook: the parent went back to a checkpoint, and blocks allocated since are gone."""
+    def _detach(self, number: int) -> object:
+        """Hook: take the blocks made since a checkpoint out of the account, or all of them for `ALL_BLOCKS`."""
+        return None
 
-    def _reset(self) -> None:
-        """Hook: the parent was reset, and all blocks are gone."""
+    def _attach(self, blocks: Any) -> None:
+        """Hook: put back what `_detach` has taken out: the parent has refused."""
+
+    def _dropped(self, blocks: Any, number: int) -> None:
+        """Hook: the parent has dropped what `_detach` has taken out for that number."""
+
+    def _check_reset(self) -> None:
+        check_reset(self._parent)
 
     def reset(self, policy: ResetPolicy | None = None) -> None:
         """Reset the parent, by a policy if one is given; every live block is gone then."""
-        reset_through(self._parent, policy)
-        self._reset()
+        check_reset(self._parent)
+        blocks = self._detach(ALL_BLOCKS)
+        try:
+            reset_through(self._parent, policy)
+        except BaseException as error:
+            self._settle(blocks, ALL_BLOCKS, error)
+            raise
+        self._dropped(blocks, ALL_BLOCKS)
+
+    def _settle(self, blocks: object, number: int, error: BaseException) -> None:
+        """The parent has raised: it has either refused, or done everything and then complained."""
+        if refused(error):
+            self._attach(blocks)
+        else:
+            self._dropped(blocks, number)
 
     def checkpoint(self) -> Checkpoint:
         """Remember the parent's state, for `restore`."""
@@ -80,8 +116,16 @@ class Adaptor(BaseAllocator, Generic[A]):
 
     def restore(self, point: Checkpoint) -> None:
         """Take the parent back to a checkpoint; blocks allocated since are gone then."""
-        restore_through(self, self._parent, point)
-        self._restored(point.count)
+        if point.allocator is not self:
+            raise MisuseError("the checkpoint is of another allocator")
+        number: int = point.count
+        blocks = self._detach(number)
+        try:
+            restore_through(self, self._parent, point)
+        except BaseException as error:
+            self._settle(blocks, number, error)
+            raise
+        self._dropped(blocks, number)
 
     def scope(self) -> Scope[Self]:
         """A `with` block that ends by restoring the state at its start."""
@@ -96,7 +140,10 @@ class Adaptor(BaseAllocator, Generic[A]):
 class CountingAdaptor(Adaptor[A], Generic[A]):
     """Counts the live blocks and their bytes: those that were asked for, whatever the parent hands out.
 
-    It hands out exactly the requested sizes, so the layout that fits a block is one only, and the sums are exact.
+    It hands out exactly the requested sizes, so the layout that fits a block has just the block's size; any other is a
+    `MisuseError`. That is as much as sums can tell. A block that somebody else has from the same parent, and gives back
+    here, is counted as if it were from here, and in the end a rightful one is refused. Recording adaptors and
+    `DebugAllocator` know each of their blocks, and refuse all others.
     """
 
     __slots__ = ("_ledger", "_live_blocks", "_live_bytes")
@@ -127,21 +174,66 @@ class CountingAdaptor(Adaptor[A], Generic[A]):
 
     def resize_in_place(self, block: Block, old: Layout, new: Layout) -> Block | None:
         """As the parent does it: grow or shrink without moving, or return None and change nothing."""
+        self._check_resize(block, old)
         region = block.region
-        resized = self._up.resize_in_place(block, old, new)
+        try:
+            resized = self._up.resize_in_place(block, old, new)
+        except BaseException:
+            self._not_resized(block, region, old)
+            raise
         return None if resized is None else self._resized(region, resized, old, new)
 
-    def _check_counted(self, block: Block, layout: Layout) -> None:
-        """Raise `MisuseError` for a block that cannot be among those counted."""
-        if self._live_blocks == 0 or layout.size > self._live_bytes:
-            raise MisuseError(f"{block!r} was not allocated through {self!r}")
+    def _uncounted(self, block: Block, layout: Layout) -> MisuseError:
+        """The error for a block that cannot be among those counted."""
+        if block.region.memory is None:
+            return released(block)
+        if layout.size != block.size:
+            return MisuseError(f"a layout of {layout.size} bytes does not fit {block!r}, which has another size")
+        return MisuseError(f"{block!r} was not allocated through {self!r}")
 
-    def _removed(self, region: Region, size: i64) -> None:
-        """The parent has taken back a block that was in `region`."""
+    def deallocate(self, block: Block, layout: Layout) -> None:
+        # Written once more in `MetricAllocator`, to the same effect: it is its hot path.
+        size = layout.size
+        if size != block.size or self._live_blocks == 0 or size > self._live_bytes:
+            raise self._uncounted(block, layout)
+        region = block.region
+        page = self._ledger.removed(region, size) if self._ledger.open else None
         self._live_bytes -= size
         self._live_blocks -= 1
-        if self._ledger.open:
-            self._ledger.removed(region, size)
+        try:
+            self._up.deallocate(block, layout)
+        except BaseException as error:
+            if not self._not_removed(error, block, region, page):
+                self._removed(size)
+            raise
+        self._removed(size)
+
+    def _not_removed(
+        self, error: BaseException, block: Block, region: Region, page: dict[Region, tuple[int, int]] | None
+    ) -> bool:
+        """The parent has raised instead of taking a block back: count it again, unless it has ended all the same."""
+        if block.region is not region or (region.memory is None and not refused(error)):
+            return False
+        self._live_bytes += block.size
+        self._live_blocks += 1
+        self._ledger.put_back(page, region, block.size)
+        return True
+
+    def _removed(self, size: i64) -> None:
+        """Hook: a block has been given back."""
+
+    def _check_resize(self, block: Block, old: Layout) -> None:
+        if old.size != block.size or self._live_blocks == 0 or old.size > self._live_bytes:
+            raise self._uncounted(block, old)
+
+    def _not_resized(self, block: Block, region: Region, old: Layout) -> None:
+        """The parent has raised instead of resizing a block: it is gone if the parent has ended it all the same."""
+        if block.region is not region:
+            self._live_bytes -= old.size
+            self._live_blocks -= 1
+            if self._ledger.open:
+                self._ledger.removed(region, old.size)
+            self._removed(old.size)
 
     def _resized(self, region: Region, block: Block, old: Layout, new: Layout) -> Block:
         """The parent has made `block` of one in `region`: count, and return it with the new size."""
@@ -150,10 +242,8 @@ class CountingAdaptor(Adaptor[A], Generic[A]):
             self._ledger.resized(region, old.size, block.region, new.size)
         return block if block.size == new.size else Block(block.address, new.size, block.region)
 
-    def _dropped(self, blocks: int, size: int) -> None:
-        """The parent has dropped live blocks at once. Overridden by those who count more."""
-        self._live_bytes -= size
-        self._live_blocks -= blocks
+    def _lost(self, blocks: int, size: int) -> None:
+        """Hook: the parent has dropped live blocks at once, of so many bytes."""
 
     def _checkpoint_number(self) -> int:
         return self._ledger.depth
@@ -161,10 +251,34 @@ class CountingAdaptor(Adaptor[A], Generic[A]):
     def _checkpointed(self) -> None:
         self._ledger.begin()
 
-    def _restored(self, number: int) -> None:
-        blocks, size = self._ledger.end(number)
-        self._dropped(blocks, size)
+    def _detach(self, number: int) -> object:
+        pages = self._ledger.detach(max(number, 0))
+        blocks: int = self._live_blocks
+        size: int = self._live_bytes
+        if number != ALL_BLOCKS:
+            blocks, size = in_all(pages)
+        self._live_blocks -= blocks
+        self._live_bytes -= size
+        return _Detached(pages, blocks, size)
 
-    def _reset(self) -> None:
-        self._ledger.clear()
-        self._dropped(self._live_blocks, self._live_bytes)
+    def _attach(self, blocks: Any) -> None:
+        detached: _Detached = blocks
+        self._ledger.attach(detached.pages)
+        self._live_blocks += detached.blocks
+        self._live_bytes += detached.size
+
+    def _dropped(self, blocks: Any, number: int) -> None:
+        detached: _Detached = blocks
+        self._lost(detached.blocks, detached.size)
+
+
+@mypyc_attr(native_class=True)
+class _Detached:
+    """What a restore or a reset is about to drop: pages of the ledger, and the number and size of the blocks."""
+
+    __slots__ = ("blocks", "pages", "size")
+
+    def __init__(self, pages: list[dict[Region, tuple[int, int]]], blocks: int, size: int) -> None:
+        self.pages: Final = pages
+        self.blocks: Final = blocks
+        self.size: Final = size

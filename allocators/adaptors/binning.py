@@ -17,13 +17,22 @@ from collections.abc import Mapping
 from typing import Final, Generic, Self, TypeVar
 
 from allocators._mypyc import i64, mypyc_attr
-from allocators.base import BaseAllocator, as_base, check_grow, check_shrink, close_parent, owned_by
-from allocators.block import Block, copy
+from allocators.base import BaseAllocator, as_base, check_grow, check_shrink, close_all, owned_by
+from allocators.block import Block
 from allocators.layout import Layout
 from allocators.pool import PoolAllocator
 from allocators.protocol import Allocator, MisuseError
 from allocators.reset import ResetPolicy
-from allocators.scope import Checkpoint, Scope, checkpoint_all, reset_through, restore_all
+from allocators.scope import (
+    Checkpoint,
+    Scope,
+    check_reset,
+    checkpoint_all,
+    refused,
+    reset_all,
+    reset_through,
+    restore_all,
+)
 from allocators.sizes import size_text
 
 A = TypeVar("A", bound=Allocator)
@@ -120,10 +129,7 @@ class BinningAllocator(BaseAllocator, Generic[A]):
         check_grow(block, old, new)
         owner = self._route(old)
         if owner is not self._route(new):
-            moved = self.allocate_zeroed(new)
-            copy(block, moved, old.size)
-            self.deallocate(block, old)
-            return moved
+            return self._replace(block, self.allocate_zeroed(new), old, new, old.size)
         grown = owner.grow_zeroed(block, old, new)
         return grown if grown.size == new.size else Block(grown.address, new.size, grown.region)
 
@@ -140,12 +146,26 @@ class BinningAllocator(BaseAllocator, Generic[A]):
 
     def reset(self, policy: ResetPolicy | None = None) -> None:
         """Reset the parent, by a policy if one is given, and with it the pools; or the bins that are your own, too."""
-        reset_through(self._parent, policy)
+        if not self._pools:
+            reset_all([self._parent, *self._allocators], policy)
+            return
+        try:
+            reset_through(self._parent, policy)
+        except BaseException as error:
+            if not refused(error):
+                self._forget()
+            raise
+        self._forget()
+
+    def _forget(self) -> None:
         for pool in self._pools:
             pool.forget()
+
+    def _check_reset(self) -> None:
+        check_reset(self._parent)
         if not self._pools:
             for allocator in self._allocators:
-                reset_through(allocator, policy)
+                check_reset(allocator)
 
     def checkpoint(self) -> Checkpoint:
         """Remember the state of bins and parent, for `restore`. `MisuseError` where one of them has no checkpoints."""
@@ -161,9 +181,7 @@ class BinningAllocator(BaseAllocator, Generic[A]):
 
     def close(self) -> None:
         """Close the bins, and then the parent."""
-        for allocator in self._allocators:
-            close_parent(allocator)
-        close_parent(self._parent)
+        close_all([*self._allocators, self._parent])
 
     def __repr__(self) -> str:
         options = ""

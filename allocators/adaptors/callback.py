@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import gc
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from allocators._mypyc import mypyc_attr
@@ -86,13 +87,14 @@ class CallbackAllocator(BaseAllocator):
             raise AllocError("callback", layout, reason="the callback has no memory")
         try:
             whole = _region(memory, request)
+            address = (whole.address + layout.align - 1) & -layout.align
+            key = whole.part(address, size)
+            block = Block(address, size, key)
+            self._live[key] = _Lent(memory, request, whole)
         except BaseException:
             self._free_memory(memory, request)
             raise
-        address = (whole.address + layout.align - 1) & -layout.align
-        key = whole.part(address, size)
-        self._live[key] = _Lent(memory, request, whole)
-        return Block(address, size, key)
+        return block
 
     def deallocate(self, block: Block, layout: Layout) -> None:
         if block.region.memory is None:
@@ -110,24 +112,42 @@ class CallbackAllocator(BaseAllocator):
         block.release()
 
     def _give_back(self, key: Region, lent: _Lent) -> None:
-        # The function must find nobody looking at the memory, or it could not resize or unmap it.
+        # The function may use this allocator, even close it: from here on the block is none of its blocks.
+        del self._live[key]
+        # And it must find nobody looking at the memory, or it could not resize or unmap it.
         key.close()
         lent.whole.close()
         try:
             self._free_memory(lent.memory, lent.layout)
         except BaseException:
+            self._take_again(key, lent)
+            raise
+
+    def _take_again(self, key: Region, lent: _Lent) -> None:
+        """The function has raised: the block is live as before, if its memory is still what it was."""
+        with suppress(MisuseError, BufferError, ValueError, TypeError):
             lent.whole = _region(lent.memory, lent.layout)
             key.memory = lent.whole.part(key.address, key.size).memory
-            raise
-        del self._live[key]
+            self._live[key] = lent
 
     def owns(self, block: Block) -> bool:
         return block.region in self._live
 
     def close(self) -> None:
-        """Give back all live blocks, the newest first, and revoke them."""
+        """Give back all live blocks, the newest first, and revoke them.
+
+        Where the function raises, that block stays live, and the first error is raised when all others are given back.
+        """
+        first: BaseException | None = None
         for key, lent in reversed(list(self._live.items())):
-            self._give_back(key, lent)
+            # The function may have given back others.
+            if key in self._live:
+                try:
+                    self._give_back(key, lent)
+                except BaseException as error:
+                    first = first or error
+        if first is not None:
+            raise first
 
     def __repr__(self) -> str:
         return f"callback({self._allocate_memory!r}, {self._free_memory!r})"

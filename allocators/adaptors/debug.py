@@ -21,21 +21,23 @@ What is found, and when:
 * leaks: by `close`, `LeakError`, after all memory was given back. Blocks that a scope or a reset ends are no leaks.
 
 An operation that raises has changed nothing but the quarantine; only at a scope's end and at a reset is what was found
-raised after the deed.
+raised after the deed. That is true of exceptions out of signal handlers too, such as KeyboardInterrupt, at whatever
+moment they come; only an operation that was done but for its return is not undone: a block that its caller never got to
+see is a leak.
 
 Costs: microseconds a block, most of it for the stacks; some dozen bytes beside each block, and the quarantine.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict
 from types import TracebackType
 from typing import Final, Generic, TypeVar
 
 from allocators._mypyc import i64, mypyc_attr
 from allocators.adaptors.adaptor import Adaptor
 from allocators.base import as_pages, check_grow, check_shrink, close_parent, part_end
-from allocators.block import Block, Region, copy
+from allocators.block import RELEASED, Block, Region
 from allocators.layout import Layout
 from allocators.protocol import (
     Access,
@@ -48,7 +50,7 @@ from allocators.protocol import (
     MisuseError,
 )
 from allocators.reset import ResetPolicy
-from allocators.scope import Checkpoint, checkpoint_through, reset_through, restore_through
+from allocators.scope import Checkpoint, check_reset, checkpoint_through, refused, reset_through, restore_through
 from allocators.trace.call_stack import CallStack
 
 A = TypeVar("A", bound=Allocator)
@@ -75,19 +77,33 @@ class BlockRecord:
     the block is live.
     """
 
-    __slots__ = ("_front", "_key", "_outer", "_outer_layout", "address", "allocated", "freed", "layout", "number")
+    __slots__ = (
+        "_front",
+        "_key",
+        "_leaving",
+        "_outer",
+        "_outer_layout",
+        "_poisoned",
+        "address",
+        "allocated",
+        "freed",
+        "layout",
+        "number",
+    )
 
-    def __init__(
-        self, number: int, layout: Layout, outer: Block, outer_layout: Layout, front: int, allocated: CallStack
-    ) -> None:
-        self.number: Final = number
+    def __init__(self, layout: Layout, outer: Block, outer_layout: Layout, front: int, allocated: CallStack) -> None:
+        self.number = -1
         self.layout: Final = layout
         self.address: Final = outer.address + front
         self.allocated: Final = allocated
         self.freed: CallStack | None = None
+        #: Whether its bytes are those of freed ones.
+        self._poisoned = False
         self._outer: Final = outer
         self._outer_layout: Final = outer_layout
         self._front: Final = front
+        #: Whether the parent is just getting it back.
+        self._leaving = False
         self._key: Final = self._make_key()
 
     def _make_key(self) -> Region:
@@ -95,7 +111,7 @@ class BlockRecord:
         memory = self._outer.view[self._front : self._front + size] if size else memoryview(bytearray())
         return Region(self.address, size, memory)
 
-    def _stray_write(self, poisoned: bool) -> str:
+    def _stray_write(self) -> str:
         """Which byte around the block is not what it was set to, or in it if that was poisoned; empty if none."""
         size = self.layout.size
         memory = self._outer.view
@@ -108,7 +124,7 @@ class BlockRecord:
         wrong = _first_difference(behind, _CANARY_BYTES)
         if wrong >= 0:
             return f"byte {behind[wrong]:#04x} was written {wrong + 1} past the end of {self}"
-        if poisoned:
+        if self._poisoned:
             wrong = _first_difference(memory[begin:end], _FREED_BYTES)
             if wrong >= 0:
                 return f"byte {memory[begin + wrong]:#04x} was written at offset {wrong} after the free of {self}"
@@ -156,8 +172,8 @@ class DebugAllocator(Adaptor[A], Generic[A]):
         self._raise: Final = raise_leaks
         #: By key, in the order of allocation.
         self._live: dict[Region, BlockRecord] = {}
-        #: Freed blocks that the parent has not got back, the oldest first, and the bytes they count for.
-        self._quarantine: deque[BlockRecord] = deque()
+        #: Freed blocks that the parent has not got back, by key, the oldest first, and the bytes they count for.
+        self._quarantine: OrderedDict[Region, BlockRecord] = OrderedDict()
         self._kept: i64 = 0
         self._leaked: list[BlockRecord] = []
         self._next: i64 = 0
@@ -186,15 +202,22 @@ class DebugAllocator(Adaptor[A], Generic[A]):
         except LayoutError:
             raise AllocError("debug", layout, reason="no room for canaries") from None
         outer = self._allocate_outer(outer_layout, layout, zeroed)
-        memory = outer.view
-        _fill(memory[:front], _CANARY_BYTES)
-        _fill(memory[front + size : front + size + behind], _CANARY_BYTES)
-        if not zeroed:
-            _fill(memory[front : front + size], _UNDEFINED_BYTES)
-        record = BlockRecord(self._next, layout, outer, outer_layout, front, CallStack.here(self._depth))
+        try:
+            memory = outer.view
+            _fill(memory[:front], _CANARY_BYTES)
+            _fill(memory[front + size : front + size + behind], _CANARY_BYTES)
+            if not zeroed:
+                _fill(memory[front : front + size], _UNDEFINED_BYTES)
+            record = BlockRecord(layout, outer, outer_layout, front, CallStack.here(self._depth))
+            block = Block(record.address, size, record._key)
+        except BaseException:
+            self._up.deallocate(outer, outer_layout)
+            raise
+        # Without a call in between, so that blocks stand in the order of their numbers whatever signal handlers do.
+        record.number = self._next
         self._next += 1
         self._live[record._key] = record
-        return Block(record.address, size, record._key)
+        return block
 
     def _allocate_outer(self, outer: Layout, layout: Layout, zeroed: bool) -> Block:
         try:
@@ -225,7 +248,7 @@ class DebugAllocator(Adaptor[A], Generic[A]):
         record = self._find(block, done)
         if layout != record.layout:
             raise MisuseError(f"{done} as {layout.size} bytes aligned to {layout.align}, but it is {record.report()}")
-        problem = record._stray_write(False)
+        problem = record._stray_write()
         if problem:
             raise CorruptionError(f"{problem}\n{record.report()}")
         return record
@@ -235,8 +258,13 @@ class DebugAllocator(Adaptor[A], Generic[A]):
         if record is not None:
             if block.address != record.address:
                 raise MisuseError(f"{block!r} is {done}, but it lies inside {record.report()}")
+            if record._leaving:
+                raise DoubleFreeError(f"{done} while it is being freed: {record.report()}")
+            if record._outer.released:
+                self._forget_revoked()
+                raise MisuseError(f"{done} after the parent had dropped its memory: {record.report()}")
             return record
-        for freed in reversed(self._quarantine):
+        for freed in reversed(self._quarantine.values()):
             if freed.address == block.address and block.released:
                 raise DoubleFreeError(f"{done} after it was freed: {freed.report()}")
         if block.released:
@@ -255,35 +283,65 @@ class DebugAllocator(Adaptor[A], Generic[A]):
     def _free(self, block: Block, record: BlockRecord) -> None:
         """End a live block, by quarantine if it is not too large for that."""
         self._make_room(record)
-        record.freed = CallStack.here(self._depth)
-        size = _quarantined_size(record)
-        if size <= self._quarantine_size and not record._key.view.readonly:
-            _fill(record._key.view, _FREED_BYTES)
-            self._end(block, record)
-            self._quarantine.append(record)
-            self._kept += size
+        freed = CallStack.here(self._depth)
+        kept = _quarantined_size(record)
+        memory = record._key.view
+        if kept <= self._quarantine_size and not memory.readonly:
+            self._end(block, record, freed, kept)
+            _fill(memory, _FREED_BYTES)
+            record._poisoned = True
             return
         try:
-            self._up.deallocate(record._outer, record._outer_layout)
-        except BaseException:
-            record.freed = None
-            raise
-        self._end(block, record)
+            self._give_back(record)
+        finally:
+            if record._outer.released:
+                self._end(block, record, freed, 0)
 
-    def _end(self, block: Block, record: BlockRecord) -> None:
-        del self._live[record._key]
-        record._key.close()
-        block.release()
+    def _end(self, block: Block, record: BlockRecord, freed: CallStack, kept: int) -> None:
+        """Make a live block one that was freed, in quarantine if it counts for any bytes there."""
+        # Without any call, so that no signal handler sees it half done.
+        key = record._key
+        if kept:
+            self._quarantine[key] = record
+            self._kept += kept
+        if key in self._live:
+            del self._live[key]
+        record.freed = freed
+        key.memory = None
+        block.region = RELEASED
+
+    def _give_back(self, record: BlockRecord) -> None:
+        """Let the parent have the memory of a block, unless it has it already, or is just getting it."""
+        if record._leaving or record._outer.released:
+            return
+        record._leaving = True
+        try:
+            self._up.deallocate(record._outer, record._outer_layout)
+        finally:
+            record._leaving = False
 
     def _evict(self, kept: int) -> None:
         """Give the oldest blocks in quarantine back until it counts no more than `kept` bytes."""
         problems: list[str] = []
         while self._quarantine and self._kept > kept:
-            record = self._quarantine.popleft()
-            self._kept -= _quarantined_size(record)
-            _note(problems, record, True)
-            self._up.deallocate(record._outer, record._outer_layout)
+            record = next(iter(self._quarantine.values()))
+            if record._leaving:
+                # This is a call out of its deallocation.
+                break
+            _note(problems, record)
+            try:
+                self._give_back(record)
+            finally:
+                if record._outer.released:
+                    self._leave(record)
         _raise_corruption(problems)
+
+    def _leave(self, record: BlockRecord) -> None:
+        """Take a block out of the quarantine."""
+        size = _quarantined_size(record)
+        if record._key in self._quarantine:
+            del self._quarantine[record._key]
+            self._kept -= size
 
     def grow(self, block: Block, old: Layout, new: Layout) -> Block:
         return self._resize(block, old, new, False)
@@ -295,19 +353,13 @@ class DebugAllocator(Adaptor[A], Generic[A]):
         record = self._checked(block, old, "grown")
         check_grow(block, old, new)
         self._make_room(record)
-        moved = self._allocate(new, zeroed)
-        copy(block, moved, old.size)
-        self._free(block, record)
-        return moved
+        return self._replace(block, self._allocate(new, zeroed), old, new, old.size)
 
     def shrink(self, block: Block, old: Layout, new: Layout) -> Block:
         record = self._checked(block, old, "shrunk")
         check_shrink(block, old, new)
         self._make_room(record)
-        moved = self._allocate(new, False)
-        copy(block, moved, new.size)
-        self._free(block, record)
-        return moved
+        return self._replace(block, self._allocate(new, False), old, new, new.size)
 
     def resize_in_place(self, block: Block, old: Layout, new: Layout) -> Block | None:
         """Always None: see above."""
@@ -318,7 +370,7 @@ class DebugAllocator(Adaptor[A], Generic[A]):
         """Whether the block is live here, or its address is that of a block that is live or in quarantine."""
         if block.region in self._live:
             return True
-        return any([record.address == block.address for record in [*self._live.values(), *self._quarantine]])
+        return any([record.address == block.address for record in [*self._live.values(), *self._quarantine.values()]])
 
     def protect(self, block: Block, access: Access, offset: int = 0, size: int | None = None) -> None:
         """As `Pages` says; a part can be protected of blocks that were allocated with the alignment of a page.
@@ -343,64 +395,92 @@ class DebugAllocator(Adaptor[A], Generic[A]):
 
     def _problems(self, number: i64) -> list[str]:
         """Stray writes in and around the blocks allocated from a number on."""
+        self._forget_revoked()
         problems: list[str] = []
-        for record in reversed(self._live.values()):
-            if record.number < number:
-                break
-            _note(problems, record, False)
-        for record in self._quarantine:
-            if record.number >= number:
-                _note(problems, record, True)
-        return problems
-
-    def _drop(self, number: i64) -> None:
-        """Forget the blocks allocated from a number on: the parent has dropped them."""
         for record in reversed(list(self._live.values())):
             if record.number < number:
                 break
-            del self._live[record._key]
-            record._key.close()
-        kept: deque[BlockRecord] = deque()
-        for record in self._quarantine:
+            _note(problems, record)
+        for record in list(self._quarantine.values()):
+            if record.number >= number:
+                _note(problems, record)
+        return problems
+
+    def _forget_revoked(self) -> None:
+        """Forget the blocks whose memory the parent has dropped without being asked here: by a reset of its own."""
+        for record in [*self._live.values(), *self._quarantine.values()]:
+            if record._outer.released:
+                self._forget(record)
+
+    def _drop(self, number: int, end: int) -> None:
+        """Forget the blocks allocated from a number on and before another: the parent has dropped them."""
+        for record in reversed(list(self._live.values())):
             if record.number < number:
-                kept.append(record)
-            else:
-                self._kept -= _quarantined_size(record)
-        self._quarantine = kept
+                break
+            if record.number < end or record._outer.released:
+                self._forget(record)
+        for record in list(self._quarantine.values()):
+            if number <= record.number < end or record._outer.released:
+                self._forget(record)
+
+    def _forget(self, record: BlockRecord) -> None:
+        self._leave(record)
+        if record._key in self._live:
+            del self._live[record._key]
+        record._key.close()
 
     def checkpoint(self) -> Checkpoint:
         return checkpoint_through(self, self._parent, self._next)
 
     def restore(self, point: Checkpoint) -> None:
         problems = self._problems(point.count)
-        restore_through(self, self._parent, point)
-        self._drop(point.count)
+        end = self._next
+        try:
+            restore_through(self, self._parent, point)
+        except BaseException as error:
+            if not refused(error):
+                self._drop(point.count, end)
+            raise
+        self._drop(point.count, end)
         _raise_corruption(problems)
 
     def reset(self, policy: ResetPolicy | None = None) -> None:
+        check_reset(self._parent)
         problems = self._problems(0)
-        reset_through(self._parent, policy)
-        self._drop(0)
+        end = self._next
+        try:
+            reset_through(self._parent, policy)
+        except BaseException as error:
+            if not refused(error):
+                self._drop(0, end)
+            raise
+        self._drop(0, end)
         _raise_corruption(problems)
 
     def close(self) -> None:
         """Give everything back and close the parent; then raise for what was found.
 
-        `CorruptionError` for stray writes, else `LeakError` for live blocks unless leaks are not to be raised. Closing
-        twice is harmless.
+        An error of the parent comes first, then `CorruptionError` for stray writes, then `LeakError` for live blocks
+        unless leaks are not to be raised. Closing twice is harmless.
         """
         problems = self._problems(0)
         leaked = list(self._live.values())
-        self._leaked += leaked
-        self._live.clear()
-        while self._quarantine:
-            record = self._quarantine.pop()
-            self._up.deallocate(record._outer, record._outer_layout)
-        self._kept = 0
-        for record in reversed(leaked):
-            record._key.close()
-            self._up.deallocate(record._outer, record._outer_layout)
-        close_parent(self._parent)
+        first: BaseException | None = None
+        for record in [*reversed(self._quarantine.values()), *reversed(leaked)]:
+            try:
+                self._give_back(record)
+            except BaseException as error:
+                first = first or error
+            if record._key in self._live:
+                self._leaked.append(record)
+            self._forget(record)
+        self._leaked.sort(key=_number)
+        try:
+            close_parent(self._parent)
+        except BaseException as error:
+            first = first or error
+        if first is not None:
+            raise first
         if leaked and (self._raise or problems):
             size = sum([record.layout.size for record in leaked])
             blocks = "1 block was" if len(leaked) == 1 else f"{len(leaked)} blocks were"
@@ -439,8 +519,12 @@ def _quarantined_size(record: BlockRecord) -> int:
     return max(record._outer_layout.size, _RECORD_SIZE)
 
 
-def _note(problems: list[str], record: BlockRecord, poisoned: bool) -> None:
-    problem = record._stray_write(poisoned)
+def _number(record: BlockRecord) -> int:
+    return record.number
+
+
+def _note(problems: list[str], record: BlockRecord) -> None:
+    problem = record._stray_write()
     if problem:
         problems.append(f"{problem}\n{record.report()}")
 

@@ -107,7 +107,7 @@ class FailingAllocator(CountingAdaptor[A], Generic[A]):
 
     def _fails(self, index: int, layout: Layout, resize_index: int) -> bool:
         """Whether a request shall fail; `resize_index` is -1 for an allocation."""
-        if self._times is not None and self.failures >= self._times:
+        if self._spent():
             return False
         if self._fail_index is not None and index >= self._fail_index:
             return True
@@ -115,7 +115,11 @@ class FailingAllocator(CountingAdaptor[A], Generic[A]):
             return True
         if self._every is not None and (index + 1) % self._every == 0:
             return True
-        return self._when is not None and self._when(index, layout)
+        # The function may have made requests itself.
+        return self._when is not None and bool(self._when(index, layout)) and not self._spent()
+
+    def _spent(self) -> bool:
+        return self._times is not None and self.failures >= self._times
 
     def _request(self, layout: Layout, resize: bool) -> None:
         """Count a request, and fail it where it shall fail."""
@@ -145,35 +149,39 @@ class FailingAllocator(CountingAdaptor[A], Generic[A]):
         self.allocated_bytes += layout.size
         return self._added(block, layout.size)
 
-    def deallocate(self, block: Block, layout: Layout) -> None:
-        self._check_counted(block, layout)
-        region = block.region
-        self._up.deallocate(block, layout)
+    def _removed(self, size: i64) -> None:
         self.deallocations += 1
-        self.freed_bytes += layout.size
-        self._removed(region, layout.size)
+        self.freed_bytes += size
 
     def grow(self, block: Block, old: Layout, new: Layout) -> Block:
         check_grow(block, old, new)
-        self._request(new, True)
-        region = block.region
-        return self._resized(region, self._up.grow(block, old, new), old, new)
+        return self._resize(self._up.grow, block, old, new)
 
     def grow_zeroed(self, block: Block, old: Layout, new: Layout) -> Block:
         check_grow(block, old, new)
-        self._request(new, True)
-        region = block.region
-        return self._resized(region, self._up.grow_zeroed(block, old, new), old, new)
+        return self._resize(self._up.grow_zeroed, block, old, new)
 
     def shrink(self, block: Block, old: Layout, new: Layout) -> Block:
         check_shrink(block, old, new)
-        self._request(new, True)
+        return self._resize(self._up.shrink, block, old, new)
+
+    def _resize(
+        self, resize: Callable[[Block, Layout, Layout], Block], block: Block, old: Layout, new: Layout
+    ) -> Block:
+        self._check_resize(block, old)
         region = block.region
-        return self._resized(region, self._up.shrink(block, old, new), old, new)
+        self._request(new, True)
+        try:
+            resized = resize(block, old, new)
+        except BaseException:
+            self._not_resized(block, region, old)
+            raise
+        return self._resized(region, resized, old, new)
 
     def resize_in_place(self, block: Block, old: Layout, new: Layout) -> Block | None:
         """As the parent does it. It counts as a request, and where that shall fail, the answer is None."""
         check_resize(block, old, new)
+        self._check_resize(block, old)
         try:
             self._request(new, True)
         except AllocError:
@@ -188,10 +196,9 @@ class FailingAllocator(CountingAdaptor[A], Generic[A]):
             self.freed_bytes += old.size - new.size
         return super()._resized(region, block, old, new)
 
-    def _dropped(self, blocks: int, size: int) -> None:
+    def _lost(self, blocks: int, size: int) -> None:
         self.deallocations += blocks
         self.freed_bytes += size
-        super()._dropped(blocks, size)
 
     def __repr__(self) -> str:
         options = ""

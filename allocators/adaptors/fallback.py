@@ -14,12 +14,12 @@ from __future__ import annotations
 from typing import Final, Generic, Self, TypeVar
 
 from allocators._mypyc import mypyc_attr
-from allocators.base import BaseAllocator, as_base, as_pages, check_grow, check_shrink, close_parent, owned_by
-from allocators.block import Block, copy
+from allocators.base import BaseAllocator, as_base, as_pages, check_grow, check_shrink, close_all, owned_by
+from allocators.block import Block
 from allocators.layout import Layout
 from allocators.protocol import Access, Allocator
 from allocators.reset import ResetPolicy
-from allocators.scope import Checkpoint, Scope, checkpoint_all, reset_through, restore_all
+from allocators.scope import Checkpoint, Scope, check_reset, checkpoint_all, reset_all, restore_all
 
 A = TypeVar("A", bound=Allocator)
 B = TypeVar("B", bound=Allocator)
@@ -79,20 +79,18 @@ class FallbackAllocator(BaseAllocator, Generic[A, B]):
         try:
             return self._first_up.grow(block, old, new)
         except MemoryError:
-            return self._move_on(block, self._second_up.allocate(new), old, old.size)
+            return self._replace(block, self._second_up.allocate(new), old, new, old.size)
 
     def grow_zeroed(self, block: Block, old: Layout, new: Layout) -> Block:
         if block.size == 0:
             check_grow(block, old, new)
-            grown = self.allocate_zeroed(new)
-            self.deallocate(block, old)
-            return grown
+            return self._replace(block, self.allocate_zeroed(new), old, new, 0)
         if not owned_by(self._first, block):
             return self._second_up.grow_zeroed(block, old, new)
         try:
             return self._first_up.grow_zeroed(block, old, new)
         except MemoryError:
-            return self._move_on(block, self._second_up.allocate_zeroed(new), old, old.size)
+            return self._replace(block, self._second_up.allocate_zeroed(new), old, new, old.size)
 
     def shrink(self, block: Block, old: Layout, new: Layout) -> Block:
         if new.size == 0:
@@ -103,7 +101,7 @@ class FallbackAllocator(BaseAllocator, Generic[A, B]):
         try:
             return self._first_up.shrink(block, old, new)
         except MemoryError:
-            return self._move_on(block, self._second_up.allocate(new), old, new.size)
+            return self._replace(block, self._second_up.allocate(new), old, new, new.size)
 
     def resize_in_place(self, block: Block, old: Layout, new: Layout) -> Block | None:
         """As the allocator does it whose block it is."""
@@ -114,12 +112,6 @@ class FallbackAllocator(BaseAllocator, Generic[A, B]):
             check_shrink(block, old, new)
             return None
         return self._first_up.resize_in_place(block, old, new)
-
-    def _move_on(self, block: Block, moved: Block, old: Layout, kept: int) -> Block:
-        """Move a block of the first allocator into one of the second."""
-        copy(block, moved, kept)
-        self._first_up.deallocate(block, old)
-        return moved
 
     def owns(self, block: Block) -> bool:
         return owned_by(self._first, block) or owned_by(self._second, block)
@@ -135,9 +127,12 @@ class FallbackAllocator(BaseAllocator, Generic[A, B]):
         as_pages(owner).protect(block, access, offset, size)
 
     def reset(self, policy: ResetPolicy | None = None) -> None:
-        """Reset both, by a policy if one is given; `MisuseError` where one cannot be reset."""
-        reset_through(self._second, policy)
-        reset_through(self._first, policy)
+        """Reset both, by a policy if one is given; `MisuseError`, and neither is, where one cannot be reset."""
+        reset_all([self._first, self._second], policy)
+
+    def _check_reset(self) -> None:
+        check_reset(self._first)
+        check_reset(self._second)
 
     def checkpoint(self) -> Checkpoint:
         """Remember the state of both, for `restore`. `MisuseError` where one has no checkpoints."""
@@ -153,10 +148,7 @@ class FallbackAllocator(BaseAllocator, Generic[A, B]):
 
     def close(self) -> None:
         """Close both."""
-        try:
-            close_parent(self._first)
-        finally:
-            close_parent(self._second)
+        close_all([self._first, self._second])
 
     def __repr__(self) -> str:
         return f"fallback({self._first!r}, {self._second!r})"

@@ -26,11 +26,13 @@ A = TypeVar("A", bound=Allocator)
 class LimitAllocator(CountingAdaptor[A], Generic[A]):
     """At most `limit` bytes of `parent`; `AllocError`, with both figures, for what would exceed it."""
 
-    __slots__ = ("_limit",)
+    __slots__ = ("_claimed", "_limit")
 
     def __init__(self, parent: A, limit: int) -> None:
         super().__init__(parent)
         self._limit: i64 = _checked(limit)
+        #: Bytes of requests that the parent is serving: it may call out meanwhile, and this be asked for more.
+        self._claimed: i64 = 0
 
     @property
     def limit(self) -> int:
@@ -47,48 +49,85 @@ class LimitAllocator(CountingAdaptor[A], Generic[A]):
     @property
     def remaining_bytes(self) -> int:
         """Bytes that can still be allocated."""
-        return max(self._limit - self._live_bytes, 0)
+        return max(self._limit - self._live_bytes - self._claimed, 0)
 
-    def _check(self, growth: i64, layout: Layout) -> None:
-        if growth > 0 and growth > self._limit - self._live_bytes:
-            raise AllocError("limit", layout, limit=self._limit, in_use=self._live_bytes)
+    def _claim(self, growth: i64, layout: Layout) -> None:
+        """Keep bytes free for a request that the parent is about to serve."""
+        if growth > self._limit - self._live_bytes - self._claimed and growth > 0:
+            raise AllocError("limit", layout, limit=self._limit, in_use=self._live_bytes + self._claimed)
+        self._claimed += growth
 
     def allocate(self, layout: Layout) -> Block:
-        self._check(layout.size, layout)
-        return self._added(self._up.allocate(layout), layout.size)
+        size = layout.size
+        self._claim(size, layout)
+        try:
+            block = self._up.allocate(layout)
+        finally:
+            self._claimed -= size
+        return self._added(block, size)
 
     def allocate_zeroed(self, layout: Layout) -> Block:
-        self._check(layout.size, layout)
-        return self._added(self._up.allocate_zeroed(layout), layout.size)
-
-    def deallocate(self, block: Block, layout: Layout) -> None:
-        self._check_counted(block, layout)
-        region = block.region
-        self._up.deallocate(block, layout)
-        self._removed(region, layout.size)
+        size = layout.size
+        self._claim(size, layout)
+        try:
+            block = self._up.allocate_zeroed(layout)
+        finally:
+            self._claimed -= size
+        return self._added(block, size)
 
     def grow(self, block: Block, old: Layout, new: Layout) -> Block:
         check_grow(block, old, new)
-        self._check(new.size - old.size, new)
+        self._check_resize(block, old)
+        growth = new.size - old.size
+        self._claim(growth, new)
         region = block.region
-        return self._resized(region, self._up.grow(block, old, new), old, new)
+        try:
+            grown = self._up.grow(block, old, new)
+        except BaseException:
+            self._not_resized(block, region, old)
+            raise
+        finally:
+            self._claimed -= growth
+        return self._resized(region, grown, old, new)
 
     def grow_zeroed(self, block: Block, old: Layout, new: Layout) -> Block:
         check_grow(block, old, new)
-        self._check(new.size - old.size, new)
+        self._check_resize(block, old)
+        growth = new.size - old.size
+        self._claim(growth, new)
         region = block.region
-        return self._resized(region, self._up.grow_zeroed(block, old, new), old, new)
+        try:
+            grown = self._up.grow_zeroed(block, old, new)
+        except BaseException:
+            self._not_resized(block, region, old)
+            raise
+        finally:
+            self._claimed -= growth
+        return self._resized(region, grown, old, new)
 
     def shrink(self, block: Block, old: Layout, new: Layout) -> Block:
+        self._check_resize(block, old)
         region = block.region
-        return self._resized(region, self._up.shrink(block, old, new), old, new)
+        try:
+            shrunk = self._up.shrink(block, old, new)
+        except BaseException:
+            self._not_resized(block, region, old)
+            raise
+        return self._resized(region, shrunk, old, new)
 
     def resize_in_place(self, block: Block, old: Layout, new: Layout) -> Block | None:
         """As the parent does it, and None too for what would exceed the limit."""
         check_resize(block, old, new)
-        if new.size - old.size > max(self._limit - self._live_bytes, 0):
+        growth = new.size - old.size
+        if growth <= 0:
+            return super().resize_in_place(block, old, new)
+        if growth > self.remaining_bytes:
             return None
-        return super().resize_in_place(block, old, new)
+        self._claimed += growth
+        try:
+            return super().resize_in_place(block, old, new)
+        finally:
+            self._claimed -= growth
 
     def __repr__(self) -> str:
         return f"limit({size_text(self._limit)}, {self._parent!r})"

@@ -19,7 +19,7 @@ from allocators.adaptors.adaptor import CountingAdaptor
 from allocators.block import Block, Region
 from allocators.chain import chain
 from allocators.layout import Layout
-from allocators.protocol import Allocator, MisuseError
+from allocators.protocol import Allocator
 from allocators.report.as_html import as_html
 from allocators.report.as_json import as_json
 from allocators.report.as_text import as_text
@@ -62,8 +62,12 @@ class Counters:
 
     def absorb(self, inner: Counters) -> None:
         """Add a frame that has ended inside this one."""
-        self.peak_bytes = max(self.peak_bytes, self.current_bytes + inner.peak_bytes)
-        self.peak_blocks = max(self.peak_blocks, self.current_blocks + inner.peak_blocks)
+        peak_bytes = self.current_bytes + inner.peak_bytes
+        if peak_bytes > self.peak_bytes:
+            self.peak_bytes = peak_bytes
+        peak_blocks = self.current_blocks + inner.peak_blocks
+        if peak_blocks > self.peak_blocks:
+            self.peak_blocks = peak_blocks
         self.current_bytes += inner.current_bytes
         self.current_blocks += inner.current_blocks
         self.total_bytes += inner.total_bytes
@@ -116,7 +120,7 @@ class MetricAllocator(CountingAdaptor[A], Generic[A]):
     @property
     def histogram(self) -> dict[int, int]:
         """Number of allocations by size class: the smallest power of two, or 0, that the size does not exceed."""
-        self._end_run()
+        self._start_run(self._run_size)
         return {(1 << index) >> 1: count for index, count in enumerate(self._histogram) if count}
 
     def figures(self) -> dict[str, object]:
@@ -202,59 +206,83 @@ class MetricAllocator(CountingAdaptor[A], Generic[A]):
         top.total_blocks += 1
         self._live_bytes += size
         self._live_blocks += 1
-        if size != self._run_size:
-            self._end_run()
-            self._run_size = size
+        # Again where a signal handler has begun another run meanwhile.
+        while size != self._run_size:
+            self._start_run(size)
         self._run += 1
         if self._ledger.open:
             self._ledger.added(block.region, size)
         return block if block.size == size else Block(block.address, size, block.region)
 
-    def _end_run(self) -> None:
-        self._histogram[size_class(self._run_size)] += self._run
+    def _start_run(self, size: i64) -> None:
+        """Enter the run that has ended into the histogram, and begin one of another size."""
+        ended_size = self._run_size
+        ended = self._run
+        self._run_size = size
         self._run = 0
+        self._histogram[size_class(ended_size)] += ended
 
     def deallocate(self, block: Block, layout: Layout) -> None:
         size = layout.size
-        if self._live_blocks == 0 or size > self._live_bytes:
-            raise MisuseError(f"{block!r} was not allocated through this metric")
+        if size != block.size or self._live_blocks == 0 or size > self._live_bytes:
+            raise self._uncounted(block, layout)
         region = block.region
-        self._up.deallocate(block, layout)
+        page: dict[Region, tuple[int, int]] | None = None
+        if self._ledger.open:
+            page = self._ledger.removed(region, size)
+        self._live_bytes -= size
+        self._live_blocks -= 1
+        try:
+            self._up.deallocate(block, layout)
+        except BaseException as error:
+            if not self._not_removed(error, block, region, page):
+                self._removed(size)
+            raise
         top = self._top
         top.current_bytes -= size
         top.current_blocks -= 1
         top.frees += 1
-        self._live_bytes -= size
-        self._live_blocks -= 1
-        if self._ledger.open:
-            self._ledger.removed(region, size)
+
+    def _removed(self, size: i64) -> None:
+        top = self._top
+        top.current_bytes -= size
+        top.current_blocks -= 1
+        top.frees += 1
 
     def grow(self, block: Block, old: Layout, new: Layout) -> Block:
+        self._check_resize(block, old)
         region = block.region
         try:
             grown = self._up.grow(block, old, new)
-        except MemoryError:
-            self._top.failures += 1
+        except BaseException as error:
+            self._failed(error, block, region, old)
             raise
         return self._resized(region, grown, old, new)
 
     def grow_zeroed(self, block: Block, old: Layout, new: Layout) -> Block:
+        self._check_resize(block, old)
         region = block.region
         try:
             grown = self._up.grow_zeroed(block, old, new)
-        except MemoryError:
-            self._top.failures += 1
+        except BaseException as error:
+            self._failed(error, block, region, old)
             raise
         return self._resized(region, grown, old, new)
 
     def shrink(self, block: Block, old: Layout, new: Layout) -> Block:
+        self._check_resize(block, old)
         region = block.region
         try:
             shrunk = self._up.shrink(block, old, new)
-        except MemoryError:
-            self._top.failures += 1
+        except BaseException as error:
+            self._failed(error, block, region, old)
             raise
         return self._resized(region, shrunk, old, new)
+
+    def _failed(self, error: BaseException, block: Block, region: Region, old: Layout) -> None:
+        self._not_resized(block, region, old)
+        if isinstance(error, MemoryError):
+            self._top.failures += 1
 
     def _resized(self, region: Region, block: Block, old: Layout, new: Layout) -> Block:
         growth = new.size - old.size
@@ -267,13 +295,12 @@ class MetricAllocator(CountingAdaptor[A], Generic[A]):
         top.resizes += 1
         return super()._resized(region, block, old, new)
 
-    def _dropped(self, blocks: int, size: int) -> None:
+    def _lost(self, blocks: int, size: int) -> None:
         """Blocks that the parent drops at once are as many frees."""
         top = self._top
         top.current_bytes -= size
         top.current_blocks -= blocks
         top.frees += blocks
-        super()._dropped(blocks, size)
 
     def __repr__(self) -> str:
         return f"metric({self._parent!r})"

@@ -26,37 +26,29 @@ A = TypeVar("A", bound=Allocator)
 class CallSiteAllocator(RecordingAdaptor[A], Generic[A]):
     """Counts what goes through to `parent` by call site."""
 
-    __slots__ = ("_counters", "_numbers")
+    __slots__ = ("_sites",)
 
     def __init__(self, parent: A) -> None:
         super().__init__(parent)
-        #: For each site its number, and by number its counters.
-        self._numbers: dict[str, int] = {}
-        self._counters: list[Counters] = []
+        self._sites: dict[str, Counters] = {}
 
-    def _here(self) -> int:
-        site = CallStack.here(1).site()
-        number = self._numbers.get(site)
-        if number is None:
-            number = len(self._counters)
-            self._numbers[site] = number
-            self._counters.append(Counters())
-        return number
+    def _here(self) -> Counters:
+        return self._sites.setdefault(CallStack.here(1).site(), Counters())
 
     def _allocated(self, kind: str, record: Record, layout: Layout) -> None:
-        record.number = self._here()
-        counters = self._counters[record.number]
+        counters = self._here()
+        record.tag = counters
         counters.total_blocks += 1
         counters.total_bytes += layout.size
         _change(counters, 1, layout.size)
 
     def _freed(self, record: Record) -> None:
-        counters = self._counters[record.number]
+        counters: Counters = record.tag
         counters.frees += 1
         _change(counters, -1, -record.size)
 
     def _resized(self, kind: str, record: Record, address: i64, old: Layout, new: Layout) -> None:
-        counters = self._counters[record.number]
+        counters: Counters = record.tag
         growth = new.size - old.size
         if growth > 0:
             counters.total_bytes += growth
@@ -64,7 +56,7 @@ class CallSiteAllocator(RecordingAdaptor[A], Generic[A]):
         _change(counters, 0, growth)
 
     def _refused(self, kind: str, layout: Layout) -> None:
-        self._counters[self._here()].failures += 1
+        self._here().failures += 1
 
     def _gone(self, records: list[Record]) -> None:
         for record in records:
@@ -73,7 +65,7 @@ class CallSiteAllocator(RecordingAdaptor[A], Generic[A]):
     @property
     def sites(self) -> dict[str, Counters]:
         """The counters of each call site, as they are now, by its name: file:line(function)."""
-        return {site: self._counters[number].copy() for site, number in self._numbers.items()}
+        return {site: counters.copy() for site, counters in list(self._sites.items())}
 
     def report(self) -> str:
         """The call sites as an aligned table, the one with the most bytes in total first."""
@@ -95,9 +87,11 @@ _COLUMNS: Final = ("total_bytes", "peak_bytes", "current_bytes", "total_blocks",
 
 def _change(counters: Counters, blocks: int, size: int) -> None:
     counters.current_blocks += blocks
-    counters.peak_blocks = max(counters.peak_blocks, counters.current_blocks)
+    if counters.current_blocks > counters.peak_blocks:
+        counters.peak_blocks = counters.current_blocks
     counters.current_bytes += size
-    counters.peak_bytes = max(counters.peak_bytes, counters.current_bytes)
+    if counters.current_bytes > counters.peak_bytes:
+        counters.peak_bytes = counters.current_bytes
 
 
 def _most_bytes_first(site: tuple[str, Counters]) -> tuple[int, str]:

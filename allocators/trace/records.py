@@ -1,17 +1,21 @@
 """Records: one for each live block, through scopes and resets, for adaptors that must know more than a sum.
 
-Layout: a dict from address to record, and one more for each open checkpoint, which holds the blocks allocated since.
-Live blocks can share an address, since one of size zero may lie where another one starts; their records form a chain.
+Layout: a dict of records, by address, size and region, and one more for each open checkpoint, which holds the blocks
+allocated since. Live blocks of size zero can agree in all three; their records form a chain, and none can be told from
+the other.
 
-Costs: some 300 ns an operation, and 100 to 200 bytes a live block.
+Signal handlers and finalisers, which may use the same allocator, run when Python calls a function and when a loop turns
+round. So each change of the dicts is made without either.
+
+Costs: some 300 ns an operation, and 150 to 250 bytes a live block.
 """
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from allocators._mypyc import i64, mypyc_attr
-from allocators.adaptors.adaptor import Adaptor
+from allocators.adaptors.adaptor import ALL_BLOCKS, Adaptor
 from allocators.block import Block, Region
 from allocators.layout import Layout
 from allocators.protocol import Allocator, MisuseError
@@ -19,21 +23,24 @@ from allocators.trace.format import ALLOCATE, ALLOCATE_ZEROED, GROW, GROW_ZEROED
 
 A = TypeVar("A", bound=Allocator)
 
+Page = dict[tuple[int, int, Region], "Record"]
+
 
 @mypyc_attr(native_class=True)
 class Record:
-    """A live block: address, size in bytes, region, and a number that is the adaptor's own."""
+    """A live block: address, size in bytes, region, and what the adaptor notes of it: a number, a tag of its own."""
 
-    __slots__ = ("address", "depth", "number", "other", "region", "size")
+    __slots__ = ("address", "number", "other", "page", "region", "size", "tag")
 
     def __init__(self, address: i64, size: i64, region: Region) -> None:
         self.address: i64 = address
         self.size: i64 = size
         self.region = region
-        self.number: i64 = 0
-        #: How many checkpoints were open when the block was made.
-        self.depth: i64 = 0
-        #: The next one at the same address.
+        self.number: i64 = -1
+        self.tag: Any = None
+        #: Where it stands, or stood last: with the blocks as old as this one.
+        self.page: Page = {}
+        #: The next one with the same key.
         self.other: Record | None = None
 
 
@@ -44,7 +51,7 @@ class Records:
     __slots__ = ("_count", "_pages")
 
     def __init__(self) -> None:
-        self._pages: list[dict[int, Record]] = [{}]
+        self._pages: list[Page] = [{}]
         self._count: i64 = 0
 
     def __len__(self) -> int:
@@ -52,14 +59,15 @@ class Records:
 
     def add(self, record: Record) -> None:
         """Enter a block that is allocated now."""
-        record.depth = len(self._pages) - 1
+        record.page = self._pages[-1]
         self.put_back(record)
 
     def put_back(self, record: Record) -> None:
         """Enter a block as old as it was: one that has been resized in place, or could not be freed."""
-        page = self._pages[record.depth]
-        record.other = page.get(record.address)
-        page[record.address] = record
+        page = record.page
+        key = (record.address, record.size, record.region)
+        record.other = page[key] if key in page else None  # noqa: SIM401 - not a call
+        page[key] = record
         self._count += 1
 
     def take(self, block: Block, size: int) -> Record | None:
@@ -68,24 +76,21 @@ class Records:
         Address and size alone could be those of two blocks of size zero, one from before a checkpoint and one made
         since; their regions differ.
         """
-        address = block.address
-        region = block.region
+        key = (block.address, size, block.region)
         for page in reversed(self._pages):
-            record = page.get(address)
-            before: Record | None = None
-            while record is not None and (record.size != size or record.region is not region):
-                before = record
-                record = record.other
-            if record is not None:
-                if before is not None:
-                    before.other = record.other
-                elif record.other is not None:
-                    page[address] = record.other
+            if key in page:
+                record = page[key]
+                if record.other is None:
+                    del page[key]
                 else:
-                    del page[address]
+                    page[key] = record.other
                 self._count -= 1
                 return record
         return None
+
+    def current(self, record: Record) -> bool:
+        """Whether nothing has dropped the blocks as old as one that was taken out."""
+        return any([page is record.page for page in self._pages])
 
     @property
     def depth(self) -> int:
@@ -96,33 +101,42 @@ class Records:
         """A checkpoint was taken."""
         self._pages.append({})
 
-    def end(self, number: int) -> list[Record]:
-        """The parent went back to the checkpoint of that number: take out and return what was allocated since."""
-        gone = self._listed(number + 1)
+    def detach(self, number: int) -> list[Page]:
+        """Take out what was allocated since the checkpoint of that number, or all for `ALL_BLOCKS`."""
+        pages = self._pages[number + 1 :]
         del self._pages[number + 1 :]
-        self._count -= len(gone)
-        return gone
+        if number == ALL_BLOCKS:
+            self._pages.append({})
+        self._count -= len(listed(pages))
+        return pages
+
+    def attach(self, pages: list[Page], number: int) -> None:
+        """Put back what `detach` has taken out for that number."""
+        meanwhile = self._pages[number + 1 :] if number == ALL_BLOCKS else []
+        self._pages[number + 1 :] = pages
+        self._count += len(listed(pages)) - len(listed(meanwhile))
+        for record in listed(meanwhile):
+            self.add(record)
 
     def clear(self) -> list[Record]:
         """Take out and return all records, and forget every checkpoint."""
-        gone = self._listed(0)
-        self._pages = [{}]
-        self._count = 0
-        return gone
+        return listed(self.detach(ALL_BLOCKS))
 
     def all(self) -> list[Record]:
         """The records of all live blocks."""
-        return self._listed(0)
+        return listed(self._pages)
 
-    def _listed(self, first: int) -> list[Record]:
-        listed = []
-        for page in self._pages[first:]:
-            for head in page.values():
-                record: Record | None = head
-                while record is not None:
-                    listed.append(record)
-                    record = record.other
-        return listed
+
+def listed(pages: list[Page]) -> list[Record]:
+    """The records on some pages."""
+    found = []
+    for page in pages:
+        for head in list(page.values()):
+            record: Record | None = head
+            while record is not None:
+                found.append(record)
+                record = record.other
+    return found
 
 
 @mypyc_attr(native_class=True, allow_interpreted_subclasses=True)
@@ -199,12 +213,27 @@ class RecordingAdaptor(Adaptor[A], Generic[A]):
     def deallocate(self, block: Block, layout: Layout) -> None:
         self._prepare()
         record = self._take(block, layout)
+        region = block.region
         try:
             self._up.deallocate(block, layout)
         except BaseException:
-            self._records.put_back(record)
+            self._failed(record, block, region)
             raise
-        self._freed(record)
+        self._end(record)
+
+    def _failed(self, record: Record, block: Block, region: Region) -> None:
+        """The parent has raised: the block is where it was, unless it has ended all the same, or was dropped."""
+        if block.region is region and self._records.current(record):
+            self._records.put_back(record)
+        else:
+            self._end(record)
+
+    def _end(self, record: Record) -> None:
+        """A block has ended by itself, or was dropped with others meanwhile."""
+        if self._records.current(record):
+            self._freed(record)
+        else:
+            self._gone([record])
 
     def grow(self, block: Block, old: Layout, new: Layout) -> Block:
         return self._resize(GROW, block, old, new)
@@ -227,7 +256,7 @@ class RecordingAdaptor(Adaptor[A], Generic[A]):
             else:
                 resized = self._up.grow_zeroed(block, old, new)
         except BaseException as error:
-            self._records.put_back(record)
+            self._failed(record, block, region)
             if isinstance(error, MemoryError):
                 self._refused(kind, new)
             raise
@@ -238,13 +267,13 @@ class RecordingAdaptor(Adaptor[A], Generic[A]):
         self._prepare()
         record = self._take(block, old)
         region = block.region
-        resized: Block | None = None
         try:
             resized = self._up.resize_in_place(block, old, new)
-        finally:
-            if resized is None:
-                self._records.put_back(record)
+        except BaseException:
+            self._failed(record, block, region)
+            raise
         if resized is None:
+            self._failed(record, block, region)
             return None
         return self._enter_resized(SHRINK if new.size < old.size else GROW, record, region, resized, old, new)
 
@@ -256,7 +285,7 @@ class RecordingAdaptor(Adaptor[A], Generic[A]):
         record.address = resized.address
         record.size = new.size
         record.region = resized.region
-        if resized.region is region:
+        if resized.region is region and self._records.current(record):
             # Where it has not left its place it is as old as it was, else it is a new block.
             self._records.put_back(record)
         else:
@@ -270,8 +299,11 @@ class RecordingAdaptor(Adaptor[A], Generic[A]):
     def _checkpointed(self) -> None:
         self._records.begin()
 
-    def _restored(self, number: int) -> None:
-        self._gone(self._records.end(number))
+    def _detach(self, number: int) -> object:
+        return (self._records.detach(number), number)
 
-    def _reset(self) -> None:
-        self._gone(self._records.clear())
+    def _attach(self, blocks: Any) -> None:
+        self._records.attach(*blocks)
+
+    def _dropped(self, blocks: Any, number: int) -> None:
+        self._gone(listed(blocks[0]))

@@ -67,8 +67,10 @@ class TracemallocAllocator(RecordingAdaptor[A], Generic[A]):
 
     def close(self) -> None:
         """Close the parent; blocks that are live still vanish from tracemalloc too."""
-        super().close()
-        self._gone(self._records.clear())
+        try:
+            super().close()
+        finally:
+            self._gone(self._records.clear())
 
     def __repr__(self) -> str:
         return f"tracemalloc({self._parent!r})"

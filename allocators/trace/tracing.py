@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from types import TracebackType
-from typing import Final, Generic, Self, TextIO, TypeVar
+from typing import Any, Final, Generic, Self, TextIO, TypeVar
 
 from allocators._mypyc import i64, mypyc_attr
+from allocators.adaptors.adaptor import ALL_BLOCKS
 from allocators.collections.table import Table
 from allocators.layout import Layout
 from allocators.page import PageAlloc
@@ -49,21 +51,23 @@ _GONE: Final = "d"
 _RMM_HEADER: Final = "Thread,Time,Action,Pointer,Size,Stream"
 
 
-@mypyc_attr(native_class=True)
-class Trace:
-    """The operations that a `TracingAllocator` has seen, in order.
+#: Letter of an operation, exponent of the alignment, id, size, address, time, thread: see above.
+Row = tuple[int, int, int, int, int, int, int]
 
-    `allocator` is where the record itself is kept; by default in pages of its own.
-    """
 
-    __slots__ = ("_rows",)
+@mypyc_attr(native_class=True, allow_interpreted_subclasses=True)
+class _Log:
+    """Notes operations in order, also those that signal handlers and finalisers do while another one is noted."""
 
-    def __init__(self, allocator: Allocator | None = None) -> None:
-        self._rows: Table[Allocator] = Table(PageAlloc() if allocator is None else allocator, _FORMATS)
+    __slots__ = ("_pending", "_writing")
+
+    def __init__(self) -> None:
+        #: What has been noted and not written yet.
+        self._pending: deque[Row] = deque()
+        self._writing = False
 
     def reserve(self, rows: int) -> None:
         """Make room for so many operations, so that noting them cannot fail."""
-        self._rows.reserve(rows)
 
     def note(self, kind: str, id: int, layout: Layout | None, address: int, refused: bool = False) -> None:
         """Add an operation. `kind` is its letter in the text."""
@@ -73,7 +77,77 @@ class Trace:
             size = layout.size
             align = layout.align
         letter = ord(kind) + (_REFUSED if refused else 0)
-        self._rows.append(letter, align.bit_length() - 1, id, size, address, time.time_ns(), threading.get_ident())
+        self._pending.append((letter, align.bit_length() - 1, id, size, address, time.time_ns(), threading.get_ident()))
+        self._write_all()
+
+    def _write_all(self) -> None:
+        """Write what is pending, unless whoever was interrupted is just doing so."""
+        if self._writing:
+            return
+        self._writing = True
+        try:
+            while self._pending and self._write(self._pending[0]):
+                self._pending.popleft()
+        finally:
+            self._writing = False
+
+    def _write(self, row: Row) -> bool:
+        """Write a row; False where that must wait."""
+        raise NotImplementedError
+
+
+@mypyc_attr(native_class=True)
+class _Lines(_Log):
+    """Writes the text to a file."""
+
+    __slots__ = ("_file",)
+
+    def __init__(self, file: TextIO) -> None:
+        super().__init__()
+        self._file: Final = file
+        file.write(HEADER + "\n")
+
+    def _write(self, row: Row) -> bool:
+        line = _line(row[0], row[2], row[3], 1 << row[1])
+        if line:
+            try:
+                self._file.write(line + "\n")
+            except BaseException:
+                # Perhaps the file has it in part: it is not written again.
+                self._pending.popleft()
+                raise
+        return True
+
+
+@mypyc_attr(native_class=True)
+class Trace(_Log):
+    """The operations that a `TracingAllocator` has seen, in order.
+
+    `allocator` is where the record itself is kept; by default in pages of its own.
+    """
+
+    __slots__ = ("_rows",)
+
+    def __init__(self, allocator: Allocator | None = None) -> None:
+        super().__init__()
+        self._rows: Table[Allocator] = Table(PageAlloc() if allocator is None else allocator, _FORMATS)
+
+    def reserve(self, rows: int) -> None:
+        """Make room for so many operations, so that noting them cannot fail."""
+        self._rows.reserve(rows + len(self._pending))
+
+    def _write(self, row: Row) -> bool:
+        rows = len(self._rows)
+        try:
+            self._rows.append(*row)
+        except MemoryError:
+            # What was reserved for it has gone to an operation in its middle. The next `reserve` says so.
+            return False
+        except BaseException:
+            if len(self._rows) > rows:
+                self._pending.popleft()
+            raise
+        return True
 
     def lines(self) -> Iterator[str]:
         """The trace in our own text format, line by line."""
@@ -122,6 +196,7 @@ class Trace:
         return _joined(self.rmm_lines())
 
     def _columns(self) -> list[memoryview]:
+        self._write_all()
         return [self._rows.column(index) for index in range(len(_FORMATS))]
 
     def close(self) -> None:
@@ -147,17 +222,15 @@ class TracingAllocator(RecordingAdaptor[A], Generic[A]):
     Closing leaves trace and file to be read. An error in writing to the file is raised after the operation was done.
     """
 
-    __slots__ = ("_file", "_next", "_trace")
+    __slots__ = ("_log", "_next", "_trace")
 
     def __init__(self, parent: A, *, file: TextIO | None = None, trace: Trace | None = None) -> None:
         super().__init__(parent)
         if file is not None and trace is not None:
             raise MisuseError("a trace goes either to a file or to memory")
-        self._file: Final = file
         self._trace: Final = Trace() if trace is None and file is None else trace
+        self._log: Final[_Log] = _Lines(file) if file is not None else self.trace
         self._next: i64 = 0
-        if file is not None:
-            file.write(HEADER + "\n")
 
     @property
     def trace(self) -> Trace:
@@ -167,64 +240,49 @@ class TracingAllocator(RecordingAdaptor[A], Generic[A]):
             raise MisuseError("the trace is in a file")
         return trace
 
-    def _note(self, kind: str, id: int, layout: Layout | None, address: int, refused: bool = False) -> None:
-        if self._trace is not None:
-            self._trace.note(kind, id, layout, address, refused)
-        elif self._file is not None:
-            size = 0 if layout is None else layout.size
-            align = 1 if layout is None else layout.align
-            line = _line(ord(kind) + (_REFUSED if refused else 0), id, size, align)
-            if line:
-                self._file.write(line + "\n")
-
-    def _reserve(self, rows: int) -> None:
-        if self._trace is not None:
-            self._trace.reserve(rows)
-
     def _prepare(self) -> None:
-        self._reserve(1)
+        self._log.reserve(1)
 
     def _allocated(self, kind: str, record: Record, layout: Layout) -> None:
         record.number = self._next
         self._next += 1
-        self._note(kind, record.number, layout, record.address)
+        self._log.note(kind, record.number, layout, record.address)
 
     def _freed(self, record: Record) -> None:
-        self._note(DEALLOCATE, record.number, None, record.address)
+        self._log.note(DEALLOCATE, record.number, None, record.address)
 
     def _resized(self, kind: str, record: Record, address: i64, old: Layout, new: Layout) -> None:
-        self._note(kind, record.number, new, record.address)
+        self._log.note(kind, record.number, new, record.address)
 
     def _refused(self, kind: str, layout: Layout) -> None:
-        self._note(kind, NO_ID, layout, 0, True)
+        self._log.note(kind, NO_ID, layout, 0, True)
 
     def _gone(self, records: list[Record]) -> None:
         for record in records:
-            self._note(_GONE, record.number, None, record.address)
+            self._log.note(_GONE, record.number, None, record.address)
 
     def checkpoint(self) -> Checkpoint:
-        self._reserve(1)
+        self._log.reserve(1)
         return super().checkpoint()
 
     def _checkpointed(self) -> None:
         super()._checkpointed()
-        self._note(CHECKPOINT, NO_ID, None, 0)
+        self._log.note(CHECKPOINT, NO_ID, None, 0)
 
     def restore(self, point: Checkpoint) -> None:
-        self._reserve(len(self._records) + 1)
+        self._log.reserve(len(self._records) + 1)
         super().restore(point)
 
-    def _restored(self, number: int) -> None:
-        super()._restored(number)
-        self._note(RESTORE, number, None, 0)
+    def _dropped(self, blocks: Any, number: int) -> None:
+        super()._dropped(blocks, number)
+        if number == ALL_BLOCKS:
+            self._log.note(RESET, NO_ID, None, 0)
+        else:
+            self._log.note(RESTORE, number, None, 0)
 
     def reset(self, policy: ResetPolicy | None = None) -> None:
-        self._reserve(len(self._records) + 1)
+        self._log.reserve(len(self._records) + 1)
         super().reset(policy)
-
-    def _reset(self) -> None:
-        super()._reset()
-        self._note(RESET, NO_ID, None, 0)
 
     def __repr__(self) -> str:
         return f"tracing({self._parent!r})"

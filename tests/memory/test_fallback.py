@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import pytest
@@ -7,16 +8,23 @@ import pytest
 from allocators import (
     AllocError,
     Arena,
+    BaseAllocator,
+    BinningAllocator,
     Block,
     BumpAlloc,
+    CorruptionError,
+    DebugAllocator,
     FallbackAllocator,
     Layout,
+    LeakError,
     LimitAllocator,
     MetricAllocator,
     MisuseError,
     PageAlloc,
     Region,
+    ResetPolicy,
     StackAlloc,
+    reset,
 )
 from allocators.testing import Failures
 
@@ -209,3 +217,131 @@ def test_a_first_allocator_that_does_not_know_its_blocks_is_of_no_use() -> None:
     block = fallback.allocate(Layout(8, 8))
     with pytest.raises(MisuseError, match="cannot tell which blocks it owns"):
         fallback.deallocate(block, Layout(8, 8))
+
+
+class Refusing(BaseAllocator):
+    """Has no reset."""
+
+    def __init__(self) -> None:
+        self._pages = PageAlloc()
+
+    def allocate(self, layout: Layout) -> Block:
+        return self._pages.allocate(layout)
+
+    def deallocate(self, block: Block, layout: Layout) -> None:
+        self._pages.deallocate(block, layout)
+
+    def owns(self, block: Block) -> bool:
+        return self._pages.owns(block)
+
+
+@pytest.mark.parametrize("refusing", [Refusing, lambda: MetricAllocator(MetricAllocator(PageAlloc()))])
+@pytest.mark.parametrize("policy", [None, reset.NONE])
+def test_both_are_reset_or_none(refusing: Any, policy: ResetPolicy | None) -> None:
+    for parents in ((BumpAlloc(PageAlloc()), refusing()), (refusing(), Arena(PageAlloc()))):
+        for adaptor in (FallbackAllocator, lambda first, second: BinningAllocator(first, bins={16: second})):
+            metric = MetricAllocator(adaptor(*parents))
+            blocks = [parent.allocate(Layout(8, 8)) for parent in parents]
+            counted = metric.allocate(Layout(8, 8))
+            with pytest.raises(MisuseError, match="cannot be reset"):
+                metric.reset(policy)
+            assert not any(block.released for block in [*blocks, counted])
+            assert metric.live_blocks == 1
+
+
+def test_a_policy_is_for_those_that_have_chunks() -> None:
+    arena = Arena(PageAlloc())
+    metric = MetricAllocator(FallbackAllocator(StackAlloc(bytearray(64)), arena))
+    blocks = [metric.allocate(Layout(size, 8)) for size in (40, 500)]
+    metric.reset(reset.NONE)
+    assert all(block.released for block in blocks)
+    assert (metric.live_blocks, arena.allocated_bytes) == (0, 0)
+
+
+def overrun(allocator: DebugAllocator[Any]) -> Block:
+    """A block behind whose end somebody writes."""
+    block = allocator.allocate(Layout(8, 8))
+    ctypes.c_char.from_address(block.address + 8).value = b"x"
+    return block
+
+
+@pytest.mark.parametrize("broken", [0, 1])
+def test_what_one_finds_at_its_reset_is_raised_when_both_are_reset(broken: int) -> None:
+    parents = [DebugAllocator(Arena(PageAlloc())), DebugAllocator(Arena(PageAlloc()))]
+    fallback = FallbackAllocator(*parents)
+    blocks = [overrun(parents[broken]), parents[1 - broken].allocate(Layout(8, 8))]
+    with pytest.raises(CorruptionError):
+        fallback.reset()
+    assert all(block.released for block in blocks)
+    fallback.reset()
+
+
+@pytest.mark.parametrize("broken", [0, 1])
+def test_what_one_finds_at_a_scopes_end_is_raised_after_both(broken: int) -> None:
+    parents = [DebugAllocator(Arena(PageAlloc())), DebugAllocator(Arena(PageAlloc()))]
+    fallback = FallbackAllocator(*parents)
+    point = fallback.checkpoint()
+    blocks = [overrun(parents[broken]), parents[1 - broken].allocate(Layout(8, 8))]
+    with pytest.raises(CorruptionError):
+        fallback.restore(point)
+    assert all(block.released for block in blocks)
+    with pytest.raises(MisuseError):
+        fallback.restore(point)
+
+
+def test_a_checkpoint_that_one_has_passed_is_refused_and_nothing_changes() -> None:
+    first, second = Arena(PageAlloc()), Arena(PageAlloc())
+    fallback = FallbackAllocator(first, second)
+    point = fallback.checkpoint()
+    first.reset()
+    block = second.allocate(Layout(8, 8))
+    with pytest.raises(MisuseError):
+        fallback.restore(point)
+    assert not block.released
+
+
+class Stubborn(BaseAllocator):
+    """Takes nothing back."""
+
+    def __init__(self, parent: Arena[PageAlloc]) -> None:
+        self._parent = parent
+
+    def allocate(self, layout: Layout) -> Block:
+        return self._parent.allocate(layout)
+
+    def deallocate(self, block: Block, layout: Layout) -> None:
+        raise RuntimeError("no")
+
+    def owns(self, block: Block) -> bool:
+        return self._parent.owns(block)
+
+    def grow(self, block: Block, old: Layout, new: Layout) -> Block:
+        raise AllocError("stubborn", new)
+
+    def grow_zeroed(self, block: Block, old: Layout, new: Layout) -> Block:
+        raise AllocError("stubborn", new)
+
+
+@pytest.mark.parametrize("method", ["grow", "grow_zeroed"])
+def test_a_block_that_cannot_leave_the_first_takes_nothing_of_the_second(method: str) -> None:
+    second = MetricAllocator(PageAlloc())
+    for adaptor in (
+        FallbackAllocator(Stubborn(Arena(PageAlloc())), second),
+        BinningAllocator(second, bins={16: Stubborn(Arena(PageAlloc()))}),
+    ):
+        block = adaptor.allocate(Layout(8, 8))
+        with pytest.raises(RuntimeError):
+            getattr(adaptor, method)(block, Layout(8, 8), Layout(100, 8))
+        assert (block.released, second.live_blocks) == (False, 0)
+
+
+@pytest.mark.parametrize("kind", ["fallback", "binning"])
+def test_all_are_closed_when_closing_one_of_them_raises(kind: str) -> None:
+    parents = [DebugAllocator(PageAlloc()), DebugAllocator(PageAlloc())]
+    leaked = [parent.allocate(Layout(8, 8)) for parent in parents]
+    adaptor: Any = FallbackAllocator(*parents)
+    if kind == "binning":
+        adaptor = BinningAllocator(parents[0], bins={16: parents[1]})
+    with pytest.raises(LeakError):
+        adaptor.close()
+    assert all(block.released for block in leaked)

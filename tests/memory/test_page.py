@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from allocators import AllocError, Block, Layout, MetricAllocator, MisuseError, PageAlloc
+from allocators import Access, AllocError, Block, Layout, MetricAllocator, MisuseError, PageAlloc
 
 PAGE = PageAlloc().page_size
 
@@ -211,6 +211,62 @@ def test_a_protected_block_grows_into_a_writable_one() -> None:
     pages.protect(block, "rx")
     grown = pages.grow(block, Layout(10, 1), Layout(2 * PAGE, 1))
     assert (grown.view[0], grown.view.readonly) == (3, False)
+
+
+@pytest.mark.parametrize("method", ["grow", "grow_zeroed", "shrink"])
+@pytest.mark.parametrize("access", ["r", "rx"])
+def test_a_protected_block_that_stays_can_be_written_too(method: str, access: Access) -> None:
+    pages = PageAlloc()
+    block = pages.allocate(Layout(100, 1))
+    block.view[:] = bytes([3]) * PAGE
+    pages.protect(block, access)
+    view = block.view
+    size = 50 if method == "shrink" else 200
+    resized = getattr(pages, method)(block, Layout(100, 1), Layout(size, 1))
+    assert (block.released, resized.address, pages.live_blocks) == (True, block.address, 1)
+    assert bytes(view[:50]) == bytes([3]) * 50
+    resized.view[:] = bytes(PAGE)
+    if method == "grow_zeroed":
+        assert not any(view[100:])
+    pages.deallocate(resized, Layout(size, 1))
+    assert (pages.live_blocks, pages.allocated_bytes) == (0, 0)
+
+
+@pytest.mark.parametrize("method", ["grow", "grow_zeroed"])
+def test_a_protected_block_that_cannot_grow_stays_as_it_is(method: str) -> None:
+    pages = PageAlloc()
+    layout = Layout(2 * PAGE, 1)
+    block = pages.allocate(layout)
+    block.view[:] = bytes([3]) * (2 * PAGE)
+    pages.protect(block, "r", 0, PAGE)
+    with pytest.raises(AllocError):
+        getattr(pages, method)(block, layout, Layout(1 << 60, 1))
+    assert (block.released, block.view.readonly, block.view[-1]) == (False, True, 3)
+    assert (pages.live_blocks, pages.allocated_bytes) == (1, 2 * PAGE)
+    pages.deallocate(block, layout)
+
+
+def test_a_block_moves_where_the_system_does_not_let_it_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    pages = PageAlloc()
+    block = pages.allocate(Layout(10, 1))
+    block.view[0] = 3
+    pages.protect(block, "r")
+
+    def refuse(address: int, size: int, protection: int) -> None:
+        raise OSError("refused")
+
+    monkeypatch.setattr("allocators.page.protect_pages", refuse)
+    grown = pages.grow(block, Layout(10, 1), Layout(20, 1))
+    assert (grown.view[0], grown.view.readonly, block.released, pages.live_blocks) == (3, False, True, 1)
+
+
+def test_a_layout_that_is_larger_than_the_block_is_refused() -> None:
+    pages = PageAlloc()
+    block = pages.allocate(Layout(10, 1))
+    for use in (pages.deallocate, lambda block, layout: pages.grow(block, layout, layout)):
+        with pytest.raises(MisuseError):
+            use(block, Layout(2 * PAGE, 1))
+    assert (block.released, pages.live_blocks) == (False, 1)
 
 
 def test_blocks_of_another_allocator_are_refused() -> None:

@@ -239,8 +239,11 @@ def test_policies_that_make_no_sense_are_refused() -> None:
         reset.limit(-1)
     with pytest.raises(MisuseError):
         reset.recent_peak(0)
-    with pytest.raises(NotImplementedError):
-        Arena(PageAlloc()).reset(ResetPolicy())
+    arena = Arena(PageAlloc())
+    block = arena.allocate(Layout(8, 8))
+    with pytest.raises(MisuseError, match="must define kept"):
+        arena.reset(ResetPolicy())
+    assert not block.released
 
 
 def test_blocks_of_one_round_are_revoked_by_every_policy() -> None:
