@@ -47,7 +47,7 @@ WARM = {
     "garden/native/cache.py",
     "garden/native/context.py",
     "garden/native/fingerprint.py",
-    "garden/native/image/image.py",
+    "garden/native/image",
     "garden/native/run/jit.py",
     "garden/native/run/machine.py",
     "garden/native/codegen/programs.py",

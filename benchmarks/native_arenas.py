@@ -17,7 +17,7 @@ import ctypes
 from typing import Final
 
 from allocators import Layout, PageAlloc
-from garden.native.image.image import Image
+from garden.native.image.load import Image
 from garden.native.target import assembly_of, compile_text, host_target
 
 SIZE: Final = 64

@@ -40,7 +40,7 @@ from garden.bytecode.superinstructions import (
 )
 from garden.native.codegen.interpreter import Handler, Variant, interpreter_text
 from garden.native.codegen.module import RuntimeFunctions
-from garden.native.image.image import Image
+from garden.native.image.load import Image
 from garden.native.run.interpreter_machine import InterpreterMachine
 from garden.native.run.jit import externals
 from garden.native.target import compile_text, host_target

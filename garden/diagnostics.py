@@ -25,7 +25,6 @@ CODES: Final[dict[str, str]] = {
     "E0206": "malformed type",
     "E0207": "a doc comment stands where nothing can be documented",
     "E0208": "a function inside a function or an arm",
-    "E0209": "nested too deeply",
     "E0210": "expected a type",
     "E0301": "unknown name",
     "E0302": "unknown function",

@@ -124,7 +124,7 @@ def is_for_jit(compilation: Compilation, engine: str) -> bool:
 def _jit(compilation: Compilation, options: MachineOptions, target: str, pages: Pages, whole: bool) -> AnyMachine:
     from garden.native.codegen.compiler import compile_program
     from garden.native.codegen.programs import program_key
-    from garden.native.image.image import Image
+    from garden.native.image.load import Image
     from garden.native.run.jit import JitMachine, externals
 
     cache = Cache()
@@ -160,7 +160,7 @@ def _frame_limit(options: MachineOptions) -> int:
 
 
 def _interpreter(compilation: Compilation, options: MachineOptions, target: str, pages: Pages) -> AnyMachine:
-    from garden.native.image.image import Image
+    from garden.native.image.load import Image
     from garden.native.run.interpreter_machine import InterpreterMachine, interpreter_object
     from garden.native.run.jit import externals
 

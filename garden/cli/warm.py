@@ -62,7 +62,7 @@ def run(words: Sequence[str], *, own_process: bool = False) -> int | None:
     hosts = None if program is None else standard_hosts(program)
     if program is None or hosts is None:
         return None
-    from garden.native.image.image import Image
+    from garden.native.image.load import Image
     from garden.native.run.jit import JitMachine, externals
 
     arenas: list[Arena[PageAlloc]] = []

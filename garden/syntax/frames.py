@@ -1,14 +1,22 @@
-"""What the parser's stack consists of: the forms of frames, and the tables by form and by token that drive it."""
+"""The parser's stack: what is open and unfinished, and the tables by form and by token that drive it.
+
+A *frame* is a body, a call, a sign, an operator that waits for its right side, ... Its children so far are on a second
+stack, from its `mark` on.
+
+Costs: a frame takes 13 bytes, a finished child of an open frame 4.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Generic, TypeVar
 
+from allocators import Allocator
+from allocators._mypyc import i64, mypyc_attr
+from allocators.collections import Table, Vec
 from garden.syntax import ast as nodes
 from garden.syntax import tokens
 
-#: What later stages may rely on: paths in the tree that turn into another level are at most this long.
-MAX_NESTING: Final = 1000
+S = TypeVar("S", bound=Allocator, covariant=True)
 
 # Forms of frames, and what `token` and `operand` of the frame are. First those that take items.
 ROOT: Final = 0
@@ -98,18 +106,57 @@ CLOSERS: Final = _by_index(
     },
 )
 
-#: By form, whether a frame is a level of nesting.
-NESTS: Final = _by_index(
-    FORMS,
-    {
-        CALL: 1,
-        ARRAY: 1,
-        RECORD: 1,
-        MATCH: 1,
-        PAREN: 1,
-        SIGN: 1,
-        OPTION_TYPE: 1,
-        ARRAY_TYPE: 1,
-        RECORD_TYPE: 1,
-    },
-)
+
+@mypyc_attr(native_class=True)
+class FrameStack(Generic[S]):
+    """Frames and their children, over `scratch`. At the bottom is a frame of the form `ROOT`, which stays.
+
+    `form` repeats that of the frame on top. A constructor that fails has nothing to close.
+    """
+
+    __slots__ = ("_frames", "children", "form")
+
+    def __init__(self, scratch: S) -> None:
+        # Columns: form, token, operand, mark.
+        self._frames: Final[Table[S]] = Table(scratch, "BIII")
+        self.children: Final[Vec[S]] = Vec(scratch, "I")
+        self.form: i64 = ROOT
+        self.open(ROOT, 0, 0)
+
+    def __len__(self) -> int:
+        return len(self._frames)
+
+    def open(self, form: i64, token: i64, operand: i64) -> None:
+        """Put a frame on the stack."""
+        row = self._frames.add()
+        forms, frame_tokens, operands, marks = self._frames.columns
+        forms[row] = form
+        frame_tokens[row] = token
+        operands[row] = operand
+        marks[row] = len(self.children)
+        self.form = form
+
+    def top(self) -> tuple[int, int, int]:
+        """Token, operand and mark of the frame on top."""
+        top = len(self._frames) - 1
+        columns = self._frames.columns
+        return columns[1][top], columns[2][top], columns[3][top]
+
+    def set_operand(self, operand: int) -> None:
+        """Change the operand of the frame on top."""
+        self._frames.columns[2][len(self._frames) - 1] = operand
+
+    def pop(self) -> None:
+        """Take the top frame off and leave its children, which go to the frame below."""
+        top = len(self._frames) - 1
+        self._frames.truncate(top)
+        self.form = self._frames.columns[0][top - 1]
+
+    def drop(self) -> None:
+        """Take the top frame off together with its children."""
+        self.children.truncate(self.top()[2])
+        self.pop()
+
+    def close(self) -> None:
+        self.children.close()
+        self._frames.close()

@@ -241,7 +241,7 @@ def test_a_warm_start_loads_nothing_that_takes_long(name: str, cache: Cache, wri
     output, error = warm.communicate()
     assert (warm.returncode, output) == cold[:2]
     loaded = set(error.split())
-    assert {"garden.native.image.image", "garden.native.run.jit"} <= loaded
+    assert {"garden.native.image.load", "garden.native.run.jit"} <= loaded
     assert not loaded & {*SLOW, "importlib"}
     ours = {module for module in loaded if module.startswith(("allocators.", "garden."))}
     assert {module for module in ours if module.startswith("allocators.")} == {

@@ -9,7 +9,6 @@ import pytest
 
 from garden.ir import ir as op
 from garden.semantics import word_of
-from garden.syntax.parser import MAX_NESTING
 
 if TYPE_CHECKING:
     from conftest import Programs
@@ -531,10 +530,13 @@ def test_an_instruction_stands_where_its_source_does(programs: Programs, program
 
 # Depth and length.
 
+#: Far more than Python has frames.
+DEPTH = 5000
+
 
 def nested(opening: str, inside: str, closing: str, *, levels: int = 1) -> str:
-    """A construct of so many levels inside itself, nearly as deeply as the parser allows."""
-    count = (MAX_NESTING - 10) // levels
+    """A construct inside itself, `DEPTH` levels deep."""
+    count = DEPTH // levels
     return opening * count + inside + closing * count
 
 

@@ -11,7 +11,8 @@ import pytest
 from garden.native.codegen.compiler import compile_program
 from garden.native.codegen.interpreter import interpreter_text
 from garden.native.codegen.module import RuntimeFunctions
-from garden.native.image.image import ObjectFile, link, parse, place
+from garden.native.image.elf import ObjectFile, parse
+from garden.native.image.link import link, place
 from garden.native.target import AARCH64, compile_text
 from garden.pipeline import Compilation, StageAllocators
 from garden.source import Source

@@ -14,7 +14,9 @@ from allocators import PageAlloc
 from garden.native.codegen.body import field
 from garden.native.codegen.entry import ENTRY, SYSTEM, Function, functions, functions_text
 from garden.native.context import FIELD, FIELDS
-from garden.native.image.image import Image, link, parse
+from garden.native.image.elf import parse
+from garden.native.image.link import link
+from garden.native.image.load import Image
 from garden.native.target import AARCH64, X86_64, compile_text, host_target
 
 _PREFIXES = {X86_64: "x86_64-linux-gnu-", AARCH64: "aarch64-linux-gnu-"}

@@ -39,7 +39,9 @@ from allocators import (
 )
 from garden.errors import ImageError
 from garden.native import target
-from garden.native.image.image import MAX_IMAGE_BYTES, Image, link, parse, place
+from garden.native.image.elf import MAX_IMAGE_BYTES, parse
+from garden.native.image.link import link, place
+from garden.native.image.load import Image
 
 HOST = target.host_target()
 needs_native = pytest.mark.skipif(HOST is None, reason="there is no native code for this machine")

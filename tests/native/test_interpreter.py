@@ -19,7 +19,7 @@ from garden.bytecode.ops import OPS
 from garden.errors import Trap
 from garden.machines import MachineOptions, make_machine
 from garden.native.cache import Cache
-from garden.native.image.image import Image
+from garden.native.image.load import Image
 from garden.native.run.interpreter_machine import InterpreterMachine, interpreter_object
 from garden.native.run.jit import externals
 from garden.native.target import host_target

@@ -27,7 +27,7 @@ from garden.bytecode.superinstructions import (
 )
 from garden.errors import Trap
 from garden.native.cache import Cache
-from garden.native.image.image import Image
+from garden.native.image.load import Image
 from garden.native.run.interpreter_machine import InterpreterMachine, interpreter_object
 from garden.native.run.jit import externals
 from garden.native.target import host_target

@@ -12,7 +12,7 @@ from allocators import Allocator, AllocError, BaseAllocator, Block, Layout, Page
 from allocators.collections import Interner
 from garden.bytecode.code import Code
 from garden.native.cache import Cache
-from garden.native.image.image import Image
+from garden.native.image.load import Image
 from garden.native.run.interpreter_machine import InterpreterMachine, interpreter_object
 from garden.native.run.jit import externals
 from garden.native.target import host_target

@@ -30,7 +30,8 @@ from garden.native.cache import Cache
 from garden.native.codegen.compiler import PREFIX, stack_reserve, translate_program
 from garden.native.codegen.hosts import native_call
 from garden.native.executable.system import HOST_FUNCTIONS, system_text
-from garden.native.image.image import link, parse, place
+from garden.native.image.elf import HEADER, IDENTITY, MACHINES, parse
+from garden.native.image.link import link, place
 from garden.native.run.jit import STACK_BYTES
 from garden.native.target import AARCH64, X86_64, compile_text
 from garden.pipeline import Compilation
@@ -42,11 +43,9 @@ _PAGE_SIZES: Final = {X86_64: 1 << 12, AARCH64: 1 << 16}
 #: Where the file lies in memory.
 _BASE: Final = 1 << 22
 
-# ELF. Names are those of its specification, without prefixes.
-_HEADER: Final = struct.Struct("<4sBBB9xHHIQQQIHHHHHH")
+# ELF, what executables have of it. Names are those of its specification, without prefixes.
 _PROGRAM: Final = struct.Struct("<IIQQQQQQ")
 _EXEC: Final = 2
-_MACHINES: Final = {X86_64: 62, AARCH64: 183}
 _LOAD: Final = 1
 _STACK: Final = 0x6474E551
 _EXECUTE: Final = 1
@@ -156,9 +155,9 @@ def executable(object: bytes) -> bytes:
         ),
         (_STACK, _READ | _WRITE, 0, 0, 0, 0, 0, 16),
     ]
-    header = _HEADER.pack(
-        b"\x7fELF", 2, 1, 1, _EXEC, _MACHINES[target], 1, entry, _HEADER.size, 0, 0,
-        _HEADER.size, _PROGRAM.size, len(segments), 0, 0, 0,
+    header = HEADER.pack(
+        *IDENTITY, _EXEC, MACHINES[target], 1, entry, HEADER.size, 0, 0,
+        HEADER.size, _PROGRAM.size, len(segments), 0, 0, 0,
     )  # fmt: skip
     header += b"".join([_PROGRAM.pack(*segment) for segment in segments])
     return header.ljust(page, b"\0") + image[: placement.data] + data

@@ -29,7 +29,7 @@ from garden.native.cache import Cache, digest
 from garden.native.codegen.hosts import ADAPTER, native_call
 from garden.native.context import FIELD, FRAMES, SPILL, SPILL_FULL, UNKNOWN
 from garden.native.fingerprint import fingerprint
-from garden.native.image.image import Image
+from garden.native.image.load import Image
 from garden.native.run.machine import NativeMachine, in_main_thread, words_at
 from garden.output import write_stdout
 from garden.vm.backtrace import function_names

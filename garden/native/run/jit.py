@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from allocators import Allocator
     from garden.errors import Trap
     from garden.native.codegen.programs import NativeProgram
-    from garden.native.image.image import Image
+    from garden.native.image.load import Image
     from garden.types.host import HostFunction
 
 #: Bytes of address space for the stack where nobody says otherwise. Only what is used takes memory.
