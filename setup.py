@@ -62,6 +62,7 @@ COLD = {
     "allocators/trace/call_stack.py",
     "allocators/adaptors/callback.py",
     "allocators/chain.py",
+    "allocators/fork.py",
     "allocators/adaptors/debug.py",
     "allocators/adaptors/failing.py",
     "allocators/adaptors/locked.py",
@@ -98,7 +99,7 @@ COLD = {
     "garden/syntax/unparser.py",
     "garden/types/printer.py",
     "garden/types/report.py",
-    "garden/types/spelling.py",
+    "allocators/spelling.py",
     "garden/types/unknown.py",
 }
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import io
+import os
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
-from allocators.protocol import AllocError, MisuseError
+from allocators.layout import Layout
+from allocators.protocol import AllocError, LayoutError, MisuseError
 from allocators.report import as_html, as_json, as_text
 from allocators.spec import SpecError, parse_spec, spec_table
 from allocators.trace.format import FORMATS, TraceError, read_trace
@@ -47,24 +51,45 @@ class Progress:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command. Returns the exit status: 0, 1 for a trace or an allocator that will not do, 2 for a wrong call."""
-    options = _parser().parse_args(arguments)
+    """The command. Returns the exit status.
+
+    0, also if the reader of the output has gone away; 1 for a trace or an allocator that will not do, and for output
+    that cannot be written; 2 for a wrong call; 130 after Ctrl-C.
+    """
     try:
-        replay = _replay(options)
+        options = _parser().parse_args(arguments)
+        _print(_report(_replay(options), options))
     except SpecError as error:
         print(f"--alloc: {error}", file=sys.stderr)
         return 2
-    except (TraceError, MisuseError, AllocError, OSError) as error:
+    except BrokenPipeError:
+        return 0
+    except (TraceError, MisuseError, LayoutError, AllocError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    if options.json:
-        print(as_json(replay.figures()))
-    elif options.html:
-        print(as_html(replay.figures()))
-    else:
-        print(as_text(replay.figures()))
-        print(replay.summary())
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
     return 0
+
+
+def _report(replay: Replay, options: argparse.Namespace) -> str:
+    if options.json:
+        return as_json(replay.figures())
+    if options.html:
+        return as_html(replay.figures())
+    return f"{as_text(replay.figures())}\n{replay.summary()}"
+
+
+def _print(text: str) -> None:
+    """Write to standard output. OSError where that is impossible, and nothing is tried again when Python ends."""
+    try:
+        print(text, flush=True)
+    except OSError:
+        with suppress(OSError, AttributeError):
+            # Python flushes what is left when it ends, and would complain once more.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -93,15 +118,19 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _alignment(text: str) -> int:
-    align = int(text)
-    if align <= 0 or align & (align - 1):
-        raise argparse.ArgumentTypeError(f"an alignment is a power of two, not {align}")
-    return align
+    try:
+        return Layout(0, int(text)).align
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _replay(options: argparse.Namespace) -> Replay:
     replay = Replay(parse_spec(options.alloc), min_align=options.min_align)
     if options.trace == "-":
+        if sys.stdin is None:
+            raise OSError("standard input is closed")
+        if isinstance(sys.stdin, io.TextIOWrapper):
+            sys.stdin.reconfigure(encoding="utf-8", errors="replace")
         _run(replay, options, sys.stdin, 0)
     else:
         path = Path(options.trace)

@@ -18,6 +18,7 @@ from typing import Final, Generic, TypeVar
 from allocators._mypyc import mypyc_attr
 from allocators.adaptors.locked import LockedAllocator
 from allocators.arena import Arena
+from allocators.fork import fork_safe_lock
 from allocators.protocol import Allocator, MisuseError
 from allocators.reset import NEWEST, ResetPolicy
 
@@ -85,7 +86,7 @@ class ArenaPool(Generic[A]):
         self._policy: Final = policy
         self._most: Final = most
         #: Guards what follows, and tells those who wait that an arena came back or the pool was closed.
-        self._changed: Final = threading.Condition()
+        self._changed: Final = threading.Condition(fork_safe_lock())
         self._idle: list[Arena[LockedAllocator[A]]] = []
         self._made = 0
         self._closed = False

@@ -29,6 +29,7 @@ from allocators.page import PageAlloc
 from allocators.pool import PoolAllocator
 from allocators.protocol import Allocator
 from allocators.sizes import parse_size
+from allocators.spelling import closest
 from allocators.stack import StackAlloc
 from allocators.trace.call_sites import CallSiteAllocator
 from allocators.trace.tracemalloc_export import TracemallocAllocator
@@ -348,10 +349,5 @@ def _article(parameter: Parameter) -> str:
 
 
 def _suggestion(name: str, known: Sequence[str]) -> str:
-    # Only a mistake pays for this import.
-    import difflib
-
-    close = difflib.get_close_matches(name, known, 1)
-    if close:
-        return f", did you mean {close[0]!r}?"
-    return f", want one of {', '.join(known)}"
+    near = closest(name, list(known))
+    return f", did you mean {near!r}?" if near else f", want one of {', '.join(known)}"

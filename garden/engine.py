@@ -22,6 +22,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, overload
 
 from allocators import Allocator, StackAlloc
+from allocators.spelling import closest
 from garden.bindings import Package
 from garden.diagnostics import Diagnostic
 from garden.errors import GardenError, Trap
@@ -32,7 +33,6 @@ from garden.source import Source
 from garden.std import STANDARD
 from garden.syntax.ast import SIGNATURE_DOCS, SIGNATURE_PARAMETERS
 from garden.types import host
-from garden.types.spelling import closest
 from garden.types.types import Type
 from garden.vm.heap import DEFAULT_LIMIT
 from garden.vm.values import from_word, to_word

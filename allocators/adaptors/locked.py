@@ -6,17 +6,19 @@ since the checkpoint, too.
 
 The bytes of a block are its owner's business; two threads that write to one block need a lock of their own.
 
+A process that forks waits for the operations of other threads, so that the child can go on with the allocator.
+
 Costs: some 50 ns an operation, and threads wait for each other. An arena for each thread (`ArenaPool`) does without.
 """
 
 from __future__ import annotations
 
-import threading
 from typing import Final, Generic, TypeVar
 
 from allocators._mypyc import mypyc_attr
 from allocators.adaptors.adaptor import Adaptor
 from allocators.block import Block
+from allocators.fork import fork_safe_lock
 from allocators.layout import Layout
 from allocators.protocol import Access, Allocator
 from allocators.reset import ResetPolicy
@@ -34,7 +36,7 @@ class LockedAllocator(Adaptor[A], Generic[A]):
     def __init__(self, parent: A) -> None:
         super().__init__(parent)
         #: Held during each operation.
-        self.lock: Final = threading.RLock()
+        self.lock: Final = fork_safe_lock()
 
     def allocate(self, layout: Layout) -> Block:
         with self.lock:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
+from allocators.base import as_pages
 from allocators.block import Block, Region
 from allocators.chain import chain
 from allocators.layout import MAX_SIZE
@@ -350,6 +351,41 @@ def _reset_ends_everything(case: Case, random: random.Random) -> None:
             _random_step(case, random)
 
 
+def _refused_resets_change_nothing(case: Case, _random: random.Random) -> None:
+    """reset and checkpoint, where they do not work, raise MisuseError and change nothing."""
+    checked = case.checked
+    for size in (1, 64, 5000):
+        checked.allocate(size, 8)
+    for method, works in (("reset", checked.can_reset), ("checkpoint", checked.can_scope)):
+        if not works and hasattr(checked.allocator, method):
+            try:
+                getattr(checked.allocator, method)()
+            except MisuseError:
+                checked.check_all()
+            else:
+                raise checked.fail(f"{method} works with live blocks and not without")
+
+
+def _protected_blocks_can_be_resized(case: Case, _random: random.Random) -> None:
+    """What becomes of a block whose pages cannot be written can be, and a block that cannot grow stays protected."""
+    checked = case.checked
+    try:
+        page = as_pages(checked.allocator).page_size
+    except MisuseError:
+        return
+    for size in (100, page, 2 * page + 1):
+        for new_size in (size // 2, size + 10, 3 * size, MAX_SIZE - page):
+            for zeroed in (False, True):
+                held = checked.allocate(size, page)
+                if held is None:
+                    continue
+                with suppress(MisuseError):
+                    # The block may be one of a part of the allocator that has no pages.
+                    checked.allocator.protect(held.block, "r")
+                checked.resize(held, new_size, page, zeroed=zeroed)
+                checked.deallocate(held)
+
+
 def _random_walk(case: Case, random: random.Random) -> None:
     """All promises hold in any order of calls."""
     for _step in range(250):
@@ -407,6 +443,8 @@ CONTRACT: Final = (
     _scopes_end_what_they_began,
     _scopes_tell_old_blocks_from_new,
     _reset_ends_everything,
+    _refused_resets_change_nothing,
+    _protected_blocks_can_be_resized,
     _random_walk,
     _closing_returns_everything,
 )

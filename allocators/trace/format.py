@@ -136,7 +136,8 @@ class _Reader:
         try:
             number = int(text, base)
         except ValueError:
-            raise self.error(f"{what} must be a number, not {text!r}") from None
+            shown = repr(text if len(text) <= 40 else f"{text[:40]}...")
+            raise self.error(f"{what} must be a number, not {shown}") from None
         if number < 0:
             raise self.error(f"{what} must not be negative: {number}")
         return number
@@ -181,7 +182,7 @@ def _format_of(reader: _Reader) -> str:
         return "allocators"
     if first.startswith(("Alloc(", "Free(")):
         return "wee"
-    if first.isdigit():
+    if first.isdecimal():
         return "rep"
     if set(first.split(",")) >= _RMM_COLUMNS:
         return "rmm"
@@ -269,8 +270,8 @@ def _read_wee(reader: _Reader) -> Iterator[Operation]:
 def _read_rep(reader: _Reader) -> Iterator[Operation]:
     header = []
     text = reader.next()
-    while text is not None and text.isdigit():
-        header.append(int(text))
+    while text is not None and text.isdecimal():
+        header.append(reader.number(text, "the header"))
         text = reader.next()
     if len(header) not in (2, 4):
         raise reader.error(f"want a header of two numbers (ids, operations) or four, not {len(header)}")

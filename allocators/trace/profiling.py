@@ -20,13 +20,13 @@ Costs: a frame of counters and a lock for each profiled call; nothing else gets 
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Final, Literal, Self, TypeVar
 
 from allocators._mypyc import mypyc_attr
 from allocators.adaptors.metric import Counters, MetricAllocator
+from allocators.fork import fork_safe_lock
 from allocators.protocol import MisuseError
 from allocators.report.table import table
 
@@ -60,7 +60,8 @@ class ProfilerRecords:
     __slots__ = ("_lock", "_records")
 
     def __init__(self) -> None:
-        self._lock: Final = threading.Lock()
+        # Reentrant, since a signal handler can call what is profiled too.
+        self._lock: Final = fork_safe_lock()
         self._records: dict[str, ProfilerRecord] = {}
 
     def add(self, name: str, counters: Counters) -> None:

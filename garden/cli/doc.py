@@ -10,9 +10,9 @@ import argparse
 import sys
 from collections.abc import Mapping
 
+from allocators.spelling import closest
 from garden.std import STANDARD
 from garden.types.host import HostFunction, Package
-from garden.types.spelling import closest
 
 
 def doc(options: argparse.Namespace) -> int:

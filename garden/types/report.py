@@ -6,10 +6,10 @@ from typing import Final
 
 from allocators import Allocator
 from allocators._mypyc import mypyc_attr
+from allocators.spelling import closest
 from garden.diagnostics import Diagnostic
 from garden.syntax import ast as kind
 from garden.syntax.ast import Ast
-from garden.types.spelling import closest
 from garden.types.types import Type
 
 #: Names that are looked for among all others to suggest a better one: each search walks over all of them.

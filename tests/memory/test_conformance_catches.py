@@ -9,6 +9,7 @@ import pytest
 from hypothesis import Phase, settings
 
 from allocators import (
+    Access,
     AllocError,
     Arena,
     BaseAllocator,
@@ -64,6 +65,62 @@ class Overlapping(BaseAllocator):
         if block.released:
             raise MisuseError("released")
         block.release()
+
+
+class HalfReset(BaseAllocator):
+    """Resets the one that can be reset before it finds that the other cannot."""
+
+    def __init__(self) -> None:
+        self._arena = Arena(PageAlloc())
+        self._pages = PageAlloc()
+
+    def _of(self, layout: Layout) -> BaseAllocator:
+        return self._arena if layout.size < 64 else self._pages
+
+    def allocate(self, layout: Layout) -> Block:
+        return self._of(layout).allocate(layout)
+
+    def deallocate(self, block: Block, layout: Layout) -> None:
+        (self._pages if self._pages.owns(block) else self._arena).deallocate(block, layout)
+
+    def reset(self) -> None:
+        self._arena.reset()
+        raise MisuseError("pages cannot be reset")
+
+    def close(self) -> None:
+        self._arena.close()
+        self._pages.close()
+
+
+class StaysProtected(BaseAllocator):
+    """Hands out pages, and forgets to let them be written again."""
+
+    def __init__(self) -> None:
+        self._pages = PageAlloc()
+        self._protected = False
+
+    @property
+    def page_size(self) -> int:
+        return self._pages.page_size
+
+    def protect(self, block: Block, access: Access, offset: int = 0, size: int | None = None) -> None:
+        self._pages.protect(block, access, offset, size)
+        self._protected = True
+
+    def allocate(self, layout: Layout) -> Block:
+        return self._pages.allocate(layout)
+
+    def deallocate(self, block: Block, layout: Layout) -> None:
+        self._pages.deallocate(block, layout)
+
+    def shrink(self, block: Block, old: Layout, new: Layout) -> Block:
+        shrunk = self._pages.shrink(block, old, new)
+        if self._protected and shrunk.size:
+            self._pages.protect(shrunk, "r")
+        return shrunk
+
+    def close(self) -> None:
+        self._pages.close()
 
 
 class Misaligned(Forwarder):
@@ -322,6 +379,8 @@ BROKEN: list[tuple[Callable[..., Any], str]] = [
     (ResetThatEndsNothing, "is not released"),
     (MovesInPlace, "resize_in_place has moved"),
     (OwnsEverything, "a block from elsewhere"),
+    (HalfReset, "is live, but has been released"),
+    (StaysProtected, "is not that of"),
 ]
 NAMES = [broken.__name__ for broken, _promise in BROKEN]
 
@@ -354,7 +413,7 @@ SHRINK = settings(
     stateful_step_count=10, phases=[Phase.generate, Phase.shrink], derandomize=True, database=None, print_blob=False
 )
 #: What the machine does not try, or tries too rarely.
-NOT_FOR_THE_MACHINE = (OwnsEverything, ReturnsNone, AnyMemoryError, Overlapping)
+NOT_FOR_THE_MACHINE = (OwnsEverything, HalfReset, StaysProtected, ReturnsNone, AnyMemoryError, Overlapping)
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,24 @@
 from __future__ import annotations
 
+import os
+import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from allocators import Arena, ArenaPool, Layout, LockedAllocator, MetricAllocator, PageAlloc, PoolAllocator
+from allocators import (
+    Arena,
+    ArenaPool,
+    Layout,
+    LockedAllocator,
+    MetricAllocator,
+    PageAlloc,
+    PoolAllocator,
+    ProfilerRecords,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -100,3 +112,74 @@ def test_a_pool_hands_each_arena_to_one_thread_at_a_time() -> None:
     assert pool.idle <= 2
     pool.close()
     assert metric.live_blocks == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_can_use_what_other_threads_were_using_at_the_fork() -> None:
+    inner = LockedAllocator(Arena(PageAlloc()))
+    locked = LockedAllocator(inner)
+    records = ProfilerRecords()
+    metric = MetricAllocator(PageAlloc())
+    stop = threading.Event()
+
+    def work() -> None:
+        while not stop.is_set():
+            locked.deallocate(locked.allocate(Layout(8, 8)), Layout(8, 8))
+            inner.deallocate(inner.allocate(Layout(8, 8)), Layout(8, 8))
+            records.add("work", metric.counters)
+
+    threads = [threading.Thread(target=work, daemon=True) for _number in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _round in range(20):
+            child = os.fork()
+            if child == 0:
+                # Whatever happens here must end here; an alarm ends what would wait for ever.
+                signal.signal(signal.SIGALRM, signal.SIG_DFL)
+                signal.alarm(10)
+                try:
+                    locked.deallocate(locked.allocate(Layout(8, 8)), Layout(8, 8))
+                    records.add("child", metric.counters)
+                    os._exit(0)
+                finally:
+                    os._exit(1)
+            _child, status = os.waitpid(child, 0)
+            assert os.waitstatus_to_exitcode(status) == 0
+            locked.deallocate(locked.allocate(Layout(8, 8)), Layout(8, 8))
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(10)
+    assert not any(thread.is_alive() for thread in threads)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_fork_waits_for_the_operation_of_another_thread() -> None:
+    locked = LockedAllocator(Arena(PageAlloc()))
+    held = threading.Event()
+    done = threading.Event()
+
+    def work() -> None:
+        with locked.lock:
+            held.set()
+            time.sleep(0.05)
+            done.set()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert held.wait(10)
+    child = os.fork()
+    if child == 0:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(10)
+        try:
+            locked.allocate(Layout(8, 8))
+            os._exit(0 if done.is_set() else 2)
+        finally:
+            os._exit(1)
+    thread.join(10)
+    _child, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0

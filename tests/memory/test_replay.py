@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -234,7 +235,7 @@ def test_a_missing_file_and_a_wrong_alignment_are_refused(capsys: pytest.Capture
     with pytest.raises(SystemExit) as caught:
         main(["replay", "x", "--align", "3"])
     assert caught.value.code == 2
-    assert "an alignment is a power of two, not 3" in capsys.readouterr().err
+    assert "alignment must be a power of two up to 2**62, not 3" in capsys.readouterr().err
 
 
 def test_the_module_runs_as_a_command_and_reads_standard_input() -> None:
@@ -267,3 +268,64 @@ def test_a_short_replay_shows_no_progress() -> None:
     terminal = Terminal()
     assert list(Progress(terminal, 10).lines(["a", "b"])) == ["a", "b"]
     assert terminal.getvalue() == ""
+
+
+def run(arguments: list[str], **options: Any) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([sys.executable, "-m", "allocators", "replay", *arguments], timeout=60, **options)
+
+
+@pytest.fixture
+def trace_file(tmp_path: Path) -> str:
+    path = tmp_path / "trace"
+    path.write_text("allocators trace 1\na 0 8 8\n")
+    return str(path)
+
+
+@pytest.mark.parametrize("form", [[], ["--json"], ["--html"]])
+def test_a_reader_that_has_gone_away_is_no_error(trace_file: str, form: list[str]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = run([trace_file, *form], stdout=writer, stderr=subprocess.PIPE)
+    finally:
+        os.close(writer)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_output_that_cannot_be_written_is_one_line(trace_file: str) -> None:
+    with open("/dev/full", "wb") as full:
+        done = run([trace_file], stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 1
+    assert done.stderr.startswith(b"error: ")
+    assert done.stderr.count(b"\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("trace", "message"),
+    [
+        (b"allocators trace 1\na 0 \xff 8\n", b"must be a number"),
+        ("²\n".encode(), b"no known trace format"),
+        (b"9" * 5000 + b"\n1\na 0 8\n", b"must be a number"),
+        (b"allocators trace 1\na 0 99999999999999999999 8\n", b"size"),
+    ],
+)
+def test_nonsense_on_standard_input_is_one_line(trace: bytes, message: bytes) -> None:
+    done = run(["-"], input=trace, capture_output=True)
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_standard_input_can_be_closed(trace_file: str) -> None:
+    done = subprocess.run(
+        ["sh", "-c", '"$0" -m allocators replay - <&-', sys.executable], timeout=60, capture_output=True
+    )
+    assert (done.returncode, done.stderr) == (1, b"error: standard input is closed\n")
+
+
+def test_an_alignment_that_no_block_can_have_is_a_wrong_call(trace_file: str) -> None:
+    for align in ("3", "x", "0", str(1 << 70)):
+        done = run([trace_file, "--min-align", align], capture_output=True)
+        assert done.returncode == 2
+        assert b"Traceback" not in done.stderr

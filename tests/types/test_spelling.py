@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from garden.types.spelling import MAX_LENGTH, closest, distance
+from allocators.spelling import MAX_LENGTH, closest, distance
 
 
 @pytest.mark.parametrize(
