@@ -15,6 +15,7 @@ from typing import TextIO
 from allocators.layout import Layout
 from allocators.protocol import AllocError, LayoutError, MisuseError
 from allocators.report import as_html, as_json, as_text
+from allocators.report.table import progress_bar
 from allocators.spec import SpecError, parse_spec, spec_table
 from allocators.trace.format import FORMATS, TraceError, read_trace
 from allocators.trace.replay import Replay
@@ -43,8 +44,7 @@ class Progress:
 
     def _show(self) -> None:
         share = min(self._done / self._total, 1.0)
-        filled = int(share * 40)
-        self._stream.write(f"\r[{'#' * filled}{'.' * (40 - filled)}] {share:4.0%}")
+        self._stream.write(f"\r{progress_bar(self._done, self._total)} {share:4.0%}")
         self._stream.flush()
         self._shown = True
         self._next = time.monotonic() + 0.1

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import allocators
-from allocators.report.table import table
+from allocators.report.table import progress_bar, table
 
 
 class Case:
@@ -57,9 +57,8 @@ def medians(runs: Sequence[Callable[[], dict[str, float]]], *, rounds: int) -> d
 def progress(done: int, total: int) -> None:
     """A progress bar on standard error, where that is a terminal."""
     if sys.stderr.isatty():
-        filled = 40 * done // total
         end = "\n" if done == total else ""
-        print(f"\r[{'#' * filled}{'.' * (40 - filled)}] {done}/{total}", end=end, file=sys.stderr, flush=True)
+        print(f"\r{progress_bar(done, total)} {done}/{total}", end=end, file=sys.stderr, flush=True)
 
 
 def optional(module: str, missing: list[str]) -> Any:

@@ -10,6 +10,7 @@ import argparse
 import sys
 from collections.abc import Mapping
 
+from allocators.report.table import table
 from allocators.spelling import closest
 from garden.std import STANDARD
 from garden.types.host import HostFunction, Package
@@ -28,7 +29,8 @@ def doc(options: argparse.Namespace) -> int:
 def describe(packages: Mapping[str, Package], query: str | None = None) -> str:
     """The documentation of all packages, one, or one function. LookupError where there is none of that name."""
     if query is None:
-        return _table([(path, packages[path].doc) for path in sorted(packages)])
+        rows = [(path, packages[path].doc) for path in sorted(packages)]
+        return table(rows, text=True) + "\n" if rows else ""
     known = _packages_named(packages, query)
     if known:
         return "\n".join([_package(package) for package in known])
@@ -63,11 +65,6 @@ def _overloads(package: Package, functions: list[HostFunction]) -> str:
 def _function(function: HostFunction) -> str:
     lines = [str(function), *[f"    {line}" for line in function.doc.splitlines()]]
     return "\n".join(lines) + "\n"
-
-
-def _table(rows: list[tuple[str, str]]) -> str:
-    width = max([len(name) for name, _ in rows], default=0)
-    return "".join([f"{name.ljust(width)}  {text}\n" for name, text in rows])
 
 
 def _unknown(packages: Mapping[str, Package], query: str) -> str:
