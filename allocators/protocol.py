@@ -100,5 +100,9 @@ class Resettable(Protocol):
     """An allocator that can drop all its blocks and stay usable."""
 
     def reset(self) -> object:
-        """Revoke all blocks, and make their memory available again."""
+        """Revoke all blocks, and make their memory available again.
+
+        `MisuseError`, except `CorruptionError`, means that nothing has changed; any other error comes at the end, when
+        all has been done.
+        """
         ...
