@@ -7,7 +7,7 @@ In memory the record is a `Trace`, a table in allocator memory of 38 bytes an op
 and threads besides, and can be written as a CSV log of RMM too. With a `file` the lines go there instead, as they come,
 and nothing is kept.
 
-Costs: about a microsecond an operation.
+Costs: about two microseconds an operation.
 """
 
 from __future__ import annotations
