@@ -1,8 +1,21 @@
 """Region, one piece of real memory, and Block, an allocation inside it.
 
 A region is also the key to its memory: closing it revokes every block that was handed out through it. Allocators use
-this to revoke blocks wholesale (`reset`, the end of a scope, unmapping) without keeping a list of them. The memory
-itself lives for as long as anybody holds a view of it, so a forgotten view never reads unmapped pages.
+this to revoke blocks wholesale (`reset`, the end of a scope, unmapping) without keeping a list of them.
+
+What raises, and what does not, once a block has ended:
+
+* Asking the block, or a container on it, raises `MisuseError`: `Block.view`, and every operation of a container that
+  looks at its items or changes them, `data` and `columns` included. The question is asked anew each time, for one
+  comparison. `close` stays quiet, and `capacity` and `repr` say what was.
+* What has been handed out before is not asked again. A memoryview (of a block, of a container's items, its `data` or
+  one of its `columns`) and a numpy array on it are windows on memory. They keep that memory alive, so reading and
+  writing through them never touches unmapped pages; but the allocator hands the same bytes out again, and then they are
+  windows on somebody else's block. Let go of them before their block ends, and do not keep them across calls that may
+  end it.
+* A container releases the views that it caches, `data` and `columns`, when it grows, shrinks or closes: these raise
+  ValueError from then on. Slices of them and numpy arrays do not; they show the bytes as they were, or whatever
+  has come there since.
 
 Costs: one object a block. `Block.view` makes a memoryview, about 100 ns from interpreted code.
 """
@@ -10,11 +23,12 @@ Costs: one object a block. `Block.view` makes a memoryview, about 100 ns from in
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Final
+from operator import index as plain_int
+from typing import TYPE_CHECKING, Final, SupportsIndex
 
 from allocators._mypyc import i64, mypyc_attr
 from allocators.errors import MisuseError
-from allocators.layout import Layout
+from allocators.layout import Layout, number_text
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -52,10 +66,12 @@ class Region:
     def of(buffer: WriteableBuffer) -> Region:
         """The region of a buffer that the caller owns: a bytearray, an array, numpy, shared memory, a mapping.
 
-        Raises `MisuseError` where the buffer is read-only or not contiguous. While the region is open the buffer
-        cannot be resized.
+        Raises `MisuseError` where the buffer is read-only, not contiguous, or holds Python objects. While the region is
+        open the buffer cannot be resized.
         """
         view = memoryview(buffer)
+        if _holds_objects(view.format):
+            raise MisuseError("a region needs a buffer of bytes and numbers, not of Python objects")
         if view.readonly:
             raise MisuseError("a region needs a writable buffer")
         if not view.c_contiguous:
@@ -64,12 +80,20 @@ class Region:
         flat = view.cast("B") if view.nbytes else memoryview(bytearray())
         return Region(address_of(flat), flat.nbytes, flat)
 
-    def part(self, address: i64, size: i64) -> Region:
-        """A region of its own over some of this one's bytes: closing either leaves the other open."""
-        offset = address - self.address
-        if offset < 0 or size < 0 or offset + size > self.size:
-            raise MisuseError(f"{size} bytes at {address:#x} are not inside {self!r}")
-        return Region(address, size, self.view[offset : offset + size])
+    def part(self, address: SupportsIndex, size: SupportsIndex) -> Region:
+        """A region of its own over some of this one's bytes: closing either leaves the other open.
+
+        Raises `MisuseError` where they are not all inside this region, or it is closed.
+        """
+        start = address if isinstance(address, int) else plain_int(address)
+        count = size if isinstance(size, int) else plain_int(size)
+        # Plain ints, and no sum of numbers that have not been compared yet.
+        base: int = self.address
+        room: int = self.size
+        offset = start - base
+        if offset < 0 or offset > room or count < 0 or count > room - offset:
+            raise MisuseError(f"{number_text(count)} bytes from byte {number_text(offset)} on are not inside {self!r}")
+        return Region(start, count, self.view[offset : offset + count])
 
     @property
     def view(self) -> memoryview:
@@ -97,6 +121,11 @@ class Region:
     def __repr__(self) -> str:
         state = " closed" if self.memory is None else ""
         return f"<Region {self.size} bytes at {self.address:#x}{state}>"
+
+
+def _holds_objects(format: str) -> bool:
+    """Whether a buffer's format has a Python object in it: an O that is not part of a field's name, as in T{O:name:}"""
+    return "O" in "".join(format.split(":")[::2])
 
 
 def empty_region() -> Region:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from operator import index as plain_int
+from typing import Final, SupportsIndex
 
 from allocators._mypyc import i64, mypyc_attr
 from allocators.errors import LayoutError
@@ -17,7 +18,7 @@ ITEM_SIZES: Final = {"B": 1, "b": 1, "H": 2, "h": 2, "I": 4, "i": 4, "f": 4, "Q"
 
 @mypyc_attr(native_class=True, acyclic=True)
 class Layout:
-    """`size` bytes at an address that is a multiple of `align`, a power of two.
+    """`size` bytes at an address that is a multiple of `align`, a power of two: ints, or what has `__index__`.
 
     Raises `LayoutError` for a negative size, an alignment that is no power of two, or a size that exceeds 2^63 - 1
     once rounded up to the alignment. So no allocator ever sees such a layout.
@@ -25,25 +26,25 @@ class Layout:
 
     __slots__ = ("align", "size")
 
-    def __init__(self, size: int, align: int = 8) -> None:
-        if not isinstance(size, int) or not isinstance(align, int):
-            raise TypeError(f"a layout takes two ints, not {size!r} and {align!r}")
-        if align <= 0 or align & (align - 1) or align > MAX_ALIGN:
-            raise LayoutError(f"alignment must be a power of two up to 2**62, not {align}")
-        if size < 0:
-            raise LayoutError(f"size must not be negative: {size}")
-        if size > MAX_SIZE - (align - 1):
-            raise LayoutError(f"size {size} rounded up to alignment {align} exceeds 2**63 - 1")
-        self.size: Final[i64] = size
-        self.align: Final[i64] = align
+    def __init__(self, size: SupportsIndex, align: SupportsIndex = 8) -> None:
+        count = size if isinstance(size, int) else plain_int(size)
+        power = align if isinstance(align, int) else plain_int(align)
+        if power <= 0 or power & (power - 1) or power > MAX_ALIGN:
+            raise LayoutError(f"alignment must be a power of two up to 2**62, not {number_text(power)}")
+        if count < 0:
+            raise LayoutError(f"size must not be negative: {number_text(count)}")
+        if count > MAX_SIZE - (power - 1):
+            raise LayoutError(f"size {number_text(count)} rounded up to alignment {power} exceeds 2**63 - 1")
+        self.size: Final[i64] = count
+        self.align: Final[i64] = power
 
     @staticmethod
-    def array(format: str, count: int) -> Layout:
+    def array(format: str, count: SupportsIndex) -> Layout:
         """The layout of `count` items of one machine type, named by its `struct` format character."""
         item_size = ITEM_SIZES.get(format)
         if item_size is None:
             raise LayoutError(f"unknown item format {format!r}, want one of {' '.join(ITEM_SIZES)}")
-        return Layout(item_size * count, item_size)
+        return items_layout(count if isinstance(count, int) else plain_int(count), item_size, item_size)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Layout):
@@ -55,3 +56,19 @@ class Layout:
 
     def __repr__(self) -> str:
         return f"Layout(size={self.size}, align={self.align})"
+
+
+def items_layout(count: int, item_size: int, align: int) -> Layout:
+    """The layout of `count` items of `item_size` bytes each; `LayoutError` where their product is too large."""
+    # Compared before it is multiplied: compiled code must not multiply large ints where a signal can arrive.
+    if count < 0 or count > MAX_SIZE // item_size:
+        raise LayoutError(f"there is no memory for {number_text(count)} items of {item_size} bytes")
+    return Layout(item_size * count, align)
+
+
+def number_text(number: int) -> str:
+    """A number for a message: beyond 64 bits its order of magnitude, since Python refuses to print any length."""
+    bits = number.bit_length()
+    if bits <= 64:
+        return str(number)
+    return f"{'-' if number < 0 else ''}2**{bits - 1} or more"

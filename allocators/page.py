@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import mmap
 import sys
-from typing import TYPE_CHECKING, Final
+from operator import index as plain_int
+from typing import TYPE_CHECKING, Final, SupportsIndex
 
 from allocators._mypyc import i64, mypyc_attr
 from allocators.base import BaseAllocator, check_grow, check_shrink, part_end, unfit
@@ -195,7 +196,9 @@ class PageAlloc(BaseAllocator):
         block.release()
         return self._adopt(mapping, size, 1, new.size)
 
-    def protect(self, block: Block, access: Access, offset: int = 0, size: int | None = None) -> None:
+    def protect(
+        self, block: Block, access: Access, offset: SupportsIndex = 0, size: SupportsIndex | None = None
+    ) -> None:
         """Allow reading ('r'), reading and writing ('rw'), or reading and executing ('rx') of the pages of a block.
 
         `offset` and `size`, in bytes, choose some of them: whole pages, else `MisuseError`. While any page of the block
@@ -206,8 +209,10 @@ class PageAlloc(BaseAllocator):
             raise NotImplementedError("protection of pages is not supported on Windows")
         if access not in PROTECTIONS:
             raise MisuseError(f"unknown access {access!r}, want one of {', '.join(PROTECTIONS)}")
+        first = plain_int(offset)
+        count = None if size is None else plain_int(size)
         region = self._region_of(block)
-        self._protect(region, access, offset, part_end(region.size, PAGE_SIZE, offset, size))
+        self._protect(region, access, first, part_end(region.size, PAGE_SIZE, first, count))
 
     def _protect(self, region: Region, access: Access, offset: int, end: int) -> None:
         mapping = _mapping_of(region)

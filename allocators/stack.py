@@ -22,13 +22,15 @@ Not for: blocks that die in any other order than last in, first out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterable
+from operator import index as plain_int
 from typing import TYPE_CHECKING, Final, SupportsIndex
 
 from allocators._mypyc import i64, mypyc_attr
 from allocators.base import BaseAllocator, check_grow, check_shrink
 from allocators.block import Block, Region, dangling, released
-from allocators.layout import Layout
+from allocators.layout import Layout, number_text
 from allocators.protocol import AllocError, MisuseError
 from allocators.reset import ResetPolicy
 from allocators.scope import Checkpoint, Keys, Scope
@@ -120,10 +122,14 @@ class StackAlloc(BaseAllocator):
 
     def push(self, word: SupportsIndex) -> None:
         """Push one signed 64-bit word; ValueError where it does not fit, `AllocError` where the stack is full."""
+        # Before anything else: asking for its value may run the caller's code, which may use this stack.
+        plain: int = word if isinstance(word, int) else plain_int(word)
         cursor = self._cursor
         if cursor == self._end:
             raise self._full(Layout(WORD_SIZE, WORD_SIZE))
-        self._words[(cursor - self._start) >> 3] = word  # type: ignore[call-overload]
+        if self._whole.memory is None:
+            raise _revoked()
+        self._words[(cursor - self._start) >> 3] = plain
         self._cursor = cursor + WORD_SIZE
 
     def pop(self) -> int:
@@ -131,45 +137,60 @@ class StackAlloc(BaseAllocator):
         cursor = self._cursor - WORD_SIZE
         if cursor < self._floor:
             raise IndexError("pop from a stack without words on top")
+        if self._whole.memory is None:
+            raise _revoked()
         word: int = self._words[(cursor - self._start) >> 3]
         self._cursor = cursor
         return word
 
-    def push_all(self, words: Sequence[SupportsIndex]) -> None:
-        """Push words in order, the last on top; all or none."""
+    def push_all(self, words: Iterable[SupportsIndex]) -> None:
+        """Push words in order, the last on top; all or none. Raises as `push` does."""
+        try:
+            # A copy, made before anything else: the words may be the caller's code, which may use this stack.
+            packed = array("q", [plain_int(word) for word in words])
+        except OverflowError as error:
+            raise ValueError(f"a word does not fit 64 bits: {error}") from None
+        count: i64 = len(packed)
         cursor = self._cursor
-        size: i64 = len(words) * WORD_SIZE
-        if size > self._end - cursor:
-            raise self._full(Layout(size, WORD_SIZE))
+        if count > (self._end - cursor) >> 3:
+            raise self._full(Layout(count * WORD_SIZE, WORD_SIZE))
+        if self._whole.memory is None:
+            raise _revoked()
         index: i64 = (cursor - self._start) >> 3
-        for word in words:
-            self._words[index] = word  # type: ignore[call-overload]
-            index += 1
-        self._cursor = cursor + size
+        self._words[index : index + count] = memoryview(packed)
+        self._cursor = cursor + count * WORD_SIZE
 
-    def pop_all(self, count: int) -> list[int]:
+    def pop_all(self, count: SupportsIndex) -> list[int]:
         """Take off `count` words and return them, the topmost first; all or none."""
-        depth: i64 = (self._cursor - self._start) >> 3
-        if count < 0 or count > (self._cursor - self._floor) >> 3:
-            raise IndexError(f"pop of {count} words from a stack with {(self._cursor - self._floor) >> 3} on top")
-        words: list[int] = self._words[depth - count : depth].tolist()
+        wanted = plain_int(count)
+        depth: int = (self._cursor - self._start) >> 3
+        on_top: int = (self._cursor - self._floor) >> 3
+        if not 0 <= wanted <= on_top:
+            raise IndexError(f"pop of {number_text(wanted)} words from a stack with {on_top} on top")
+        if self._whole.memory is None:
+            raise _revoked()
+        words: list[int] = self._words[depth - wanted : depth].tolist()
         words.reverse()
-        self._cursor -= count * WORD_SIZE
+        self._cursor -= wanted * WORD_SIZE
         return words
 
-    def peek(self, below: int = 0) -> int:
+    def peek(self, below: SupportsIndex = 0) -> int:
         """The word `below` words under the topmost one, left where it is."""
         return int(self._words[self._index(below)])
 
-    def poke(self, below: int, word: int) -> None:
+    def poke(self, below: SupportsIndex, word: SupportsIndex) -> None:
         """Overwrite the word `below` words under the topmost one."""
-        self._words[self._index(below)] = word
+        plain = plain_int(word)
+        self._words[self._index(below)] = plain
 
-    def _index(self, below: int) -> int:
+    def _index(self, below: SupportsIndex) -> int:
+        under = plain_int(below)
         depth: int = (self._cursor - self._start) >> 3
-        if not 0 <= below < depth:
-            raise IndexError(f"no word {below} below the top of a stack of {depth} words")
-        return depth - 1 - below
+        if not 0 <= under < depth:
+            raise IndexError(f"no word {number_text(under)} below the top of a stack of {depth} words")
+        if self._whole.memory is None:
+            raise _revoked()
+        return depth - 1 - under
 
     # For machine code, which pushes and pops by itself.
 
@@ -184,7 +205,14 @@ class StackAlloc(BaseAllocator):
         return self._end
 
     def resume(self, cursor: int) -> None:
-        """Go on from where machine code has got to, which has popped no more than the words on top."""
+        """Go on from where machine code has got to, which has popped no more than the words on top.
+
+        Raises `MisuseError` for any other place.
+        """
+        lowest: int = self._floor
+        end: int = self._end
+        if not lowest <= cursor <= end or cursor & (WORD_SIZE - 1):
+            raise MisuseError(f"a stack cannot go on from {number_text(cursor)}, only from {lowest} up to {end}")
         self._cursor = cursor
 
     def allocate(self, layout: Layout) -> Block:
@@ -199,6 +227,8 @@ class StackAlloc(BaseAllocator):
         address: i64 = before + (-before & (align - 1))
         if address < before or address > self._end or layout.size > self._end - address:
             raise self._full(layout)
+        if self._whole.memory is None:
+            raise _revoked()
         end = self._end_of(address, layout.size)
         self._extents.append(_Extent(before, address, layout.size, end))
         self._cursor = end
@@ -418,6 +448,10 @@ class StackAlloc(BaseAllocator):
     def __repr__(self) -> str:
         strict = ", strict=true" if self._strict else ""
         return f"stack({size_text(self._end - self._start)}{strict})"
+
+
+def _revoked() -> MisuseError:
+    return MisuseError("the memory under the stack has been released")
 
 
 def _part(whole: Region, start: i64, end: i64) -> Region:

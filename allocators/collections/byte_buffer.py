@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterator
+from operator import index as plain_int
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Self, SupportsIndex, TypeVar, overload
 
 from allocators._mypyc import mypyc_attr
-from allocators.collections.vec import Vec
+from allocators.collections.vec import Vec, as_items
 from allocators.protocol import Allocator
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ class ByteBuffer(Generic[A]):
 
     __slots__ = ("vec",)
 
-    def __init__(self, allocator: A, capacity: int = 0) -> None:
+    def __init__(self, allocator: A, capacity: SupportsIndex = 0) -> None:
         self.vec: Vec[A] = Vec(allocator, "B", capacity)
 
     def __len__(self) -> int:
@@ -31,54 +32,57 @@ class ByteBuffer(Generic[A]):
 
     def write(self, data: ReadableBuffer) -> int:
         """Append bytes and return where they start."""
+        source = as_items(data, "B")
         start = len(self.vec)
-        self.vec.extend(data)
+        self.vec.extend(source)
         return start
 
-    def write_byte(self, byte: int) -> None:
+    def write_byte(self, byte: SupportsIndex) -> None:
         """Append one byte. Raises ValueError outside 0..255."""
         self.vec.append(byte)
 
     @property
     def view(self) -> memoryview:
-        """The bytes, without a copy; stale once the buffer grows, shrinks or closes."""
+        """The bytes, without a copy; stale once the buffer grows, shrinks or closes, or its memory is revoked."""
         return self.vec.view
 
-    def slice(self, start: int, end: int) -> bytes:
+    def slice(self, start: SupportsIndex, end: SupportsIndex) -> bytes:
         """A copy of the bytes from `start` up to `end`."""
-        return bytes(self.vec.view[start:end])
+        first = plain_int(start)
+        behind = plain_int(end)
+        return bytes(self.vec.view[first:behind])
 
     def __bytes__(self) -> bytes:
         return bytes(self.vec.view)
 
     @overload
-    def __getitem__(self, index: int) -> int: ...
+    def __getitem__(self, index: SupportsIndex) -> int: ...
     @overload
     def __getitem__(self, index: builtins.slice) -> memoryview: ...
-    def __getitem__(self, index: int | builtins.slice) -> Any:
+    def __getitem__(self, index: SupportsIndex | builtins.slice) -> Any:
         """One byte, or a view of several without a copy."""
         return self.vec[index]
 
     @overload
-    def __setitem__(self, index: int, item: int) -> None: ...
+    def __setitem__(self, index: SupportsIndex, item: SupportsIndex) -> None: ...
     @overload
     def __setitem__(self, index: builtins.slice, item: ReadableBuffer) -> None: ...
-    def __setitem__(self, index: int | builtins.slice, item: Any) -> None:
+    def __setitem__(self, index: SupportsIndex | builtins.slice, item: Any) -> None:
         """Overwrite one byte, or several with as many."""
         self.vec[index] = item
 
-    def __delitem__(self, index: int | builtins.slice) -> None:
+    def __delitem__(self, index: SupportsIndex | builtins.slice) -> None:
         """Take out one byte, or several in a row."""
         del self.vec[index]
 
     def __iter__(self) -> Iterator[int]:
         return iter(self.vec)
 
-    def insert(self, index: int, data: ReadableBuffer) -> None:
+    def insert(self, index: SupportsIndex, data: ReadableBuffer) -> None:
         """Insert bytes before `index`."""
         self.vec.insert_all(index, data)
 
-    def fill(self, byte: int, count: int) -> None:
+    def fill(self, byte: SupportsIndex, count: SupportsIndex) -> None:
         """Append `count` times the same byte."""
         self.vec.fill(byte, count)
 
@@ -86,7 +90,7 @@ class ByteBuffer(Generic[A]):
         """The bytes as a numpy array, without a copy. Needs numpy."""
         return self.vec.numpy()
 
-    def reserve(self, additional: int) -> None:
+    def reserve(self, additional: SupportsIndex) -> None:
         """Make room for `additional` bytes behind the last one."""
         self.vec.reserve(additional)
 
@@ -94,7 +98,7 @@ class ByteBuffer(Generic[A]):
         """Give back the capacity behind the last byte."""
         self.vec.shrink_to_fit()
 
-    def truncate(self, length: int) -> None:
+    def truncate(self, length: SupportsIndex) -> None:
         """Keep the first `length` bytes and the capacity."""
         self.vec.truncate(length)
 
@@ -115,4 +119,4 @@ class ByteBuffer(Generic[A]):
         self.close()
 
     def __repr__(self) -> str:
-        return f"<ByteBuffer of {len(self)} bytes>"
+        return f"<ByteBuffer of {self.vec._length} bytes>"

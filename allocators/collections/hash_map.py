@@ -14,13 +14,16 @@ Not for: keys that somebody chooses to make it slow, or keys of other kinds; an 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from operator import index as plain_int
 from types import TracebackType
-from typing import Any, Final, Generic, Self, TypeVar
+from typing import Any, Final, Generic, Self, SupportsIndex, TypeVar
 
 from allocators._mypyc import i64, mypyc_attr
+from allocators.collections.storage import as_count
 from allocators.collections.table import Table
 from allocators.collections.vec import Vec
-from allocators.protocol import Allocator, MisuseError
+from allocators.layout import number_text
+from allocators.protocol import Allocator, LayoutError
 
 A = TypeVar("A", bound=Allocator, covariant=True)
 
@@ -36,23 +39,35 @@ _HIGH_FACTOR: Final = 0x2545F491
 
 @mypyc_attr(native_class=True)
 class HashMap(Generic[A]):
-    """A map whose keys and values are ints from 0 to 2**64 - 1."""
+    """A map whose keys and values are ints from 0 to 2**64 - 1, or what has `__index__`.
+
+    Once the memory of entries or slots has been revoked, by the end of a scope or by a reset, everything but `close`,
+    `capacity` and `repr` raises `MisuseError`; what is true of views that were taken before says `allocators.block`.
+    """
 
     __slots__ = ("_entries", "_mask", "_slots", "allocator")
 
-    def __init__(self, allocator: A, capacity: int = 0) -> None:
+    def __init__(self, allocator: A, capacity: SupportsIndex = 0) -> None:
         self.allocator: Final[A] = allocator
         self._entries: Table[A] = Table(allocator, "QQ")
         self._slots: Vec[A] = Vec(allocator, "I")
         self._mask: i64 = -1
-        if capacity:
+        entries = plain_int(capacity)
+        if entries:
             try:
-                self.reserve(capacity)
+                self.reserve(entries)
             except BaseException:
                 self.close()
                 raise
 
+    def check_open(self) -> None:
+        """Raise `MisuseError` once the map is closed, or its memory has been revoked."""
+        self._entries.check_open()
+        self._slots.check_open()
+
     def __len__(self) -> int:
+        # Raises where the slots are revoked.
+        len(self._slots)
         return len(self._entries)
 
     @property
@@ -64,6 +79,8 @@ class HashMap(Generic[A]):
         """The slot that holds a key, or else the free one where it belongs; -1 while there are no slots."""
         mask = self._mask
         if mask < 0:
+            # Raises where there were entries once, and they have been revoked.
+            len(self)
             return -1
         slots = self._slots.data
         keys = self._entries.columns[0]
@@ -79,27 +96,30 @@ class HashMap(Generic[A]):
         slot = self._find(key)
         return -1 if slot < 0 else int(self._slots.data[slot]) - 1
 
-    def __contains__(self, key: int) -> bool:
-        return self._entry(key) >= 0
+    def __contains__(self, key: SupportsIndex) -> bool:
+        return self._entry(_plain(key)) >= 0
 
-    def get(self, key: int, default: Any = None) -> Any:
+    def get(self, key: SupportsIndex, default: Any = None) -> Any:
         """The value of a key, or `default` where it has none."""
-        entry = self._entry(key)
+        entry = self._entry(_plain(key))
         return default if entry < 0 else self._entries.columns[1][entry]
 
-    def __getitem__(self, key: int) -> int:
+    def __getitem__(self, key: SupportsIndex) -> int:
         """The value of a key; KeyError where it has none."""
-        entry = self._entry(key)
+        entry = self._entry(_plain(key))
         if entry < 0:
             raise KeyError(key)
         value: int = self._entries.columns[1][entry]
         return value
 
-    def set(self, key: int, value: int) -> None:
+    def set(self, key: SupportsIndex, value: SupportsIndex) -> None:
         """Give a key a value. Raises ValueError where one of them is not from 0 to 2**64 - 1.
 
         Where it raises, `AllocError` included, nothing has changed.
         """
+        self._set(_plain(key), _plain(value))
+
+    def _set(self, key: int, value: int) -> None:
         slot = self._find(key)
         if slot >= 0:
             entry: int = self._slots.data[slot]
@@ -107,31 +127,38 @@ class HashMap(Generic[A]):
                 self._entries.columns[1][entry - 1] = value
                 return
         count = len(self._entries)
-        if 2 * (count + 1) > self._mask + 1:
+        if count == self._entries.capacity or 2 * (count + 1) > self._mask + 1:
             self.reserve(1)
-            slot = self._find(key)
+            # The allocator may have used the map itself.
+            self._set(key, value)
+            return
         self._entries.append(key, value)
         self._slots.data[slot] = count + 1
 
-    def __setitem__(self, key: int, value: int) -> None:
-        self.set(key, value)
+    def __setitem__(self, key: SupportsIndex, value: SupportsIndex) -> None:
+        self._set(_plain(key), _plain(value))
 
-    def setdefault(self, key: int, value: int) -> int:
+    def setdefault(self, key: SupportsIndex, value: SupportsIndex) -> int:
         """The value of a key, which is given this one if it has none."""
-        entry = self._entry(key)
+        plain = _plain(key)
+        plain_value = _plain(value)
+        entry = self._entry(plain)
         if entry < 0:
-            self.set(key, value)
-            return value
+            self._set(plain, plain_value)
+            return plain_value
         present: int = self._entries.columns[1][entry]
         return present
 
-    def update(self, items: Iterable[tuple[int, int]]) -> None:
+    def update(self, items: Iterable[tuple[SupportsIndex, SupportsIndex]]) -> None:
         """Set many keys, in order."""
         for key, value in items:
             self.set(key, value)
 
-    def delete(self, key: int) -> None:
+    def delete(self, key: SupportsIndex) -> None:
         """Delete a key; KeyError where it is not in the map."""
+        self._delete(_plain(key))
+
+    def _delete(self, key: int) -> None:
         slot = self._find(key)
         entry = -1 if slot < 0 else int(self._slots.data[slot]) - 1
         if entry < 0:
@@ -145,8 +172,8 @@ class HashMap(Generic[A]):
             values[entry] = values[last]
         self._entries.truncate(last)
 
-    def __delitem__(self, key: int) -> None:
-        self.delete(key)
+    def __delitem__(self, key: SupportsIndex) -> None:
+        self._delete(_plain(key))
 
     def _free_slot(self, slot: int) -> None:
         """Empty a slot, and move up those behind it that would not be found any more."""
@@ -167,28 +194,35 @@ class HashMap(Generic[A]):
                 free = at
         slots[free] = 0
 
-    def pop(self, key: int, *default: Any) -> Any:
+    def pop(self, key: SupportsIndex, *default: Any) -> Any:
         """Delete a key and return its value; `default` where it is not in the map, KeyError without one."""
         if len(default) > 1:
             raise TypeError(f"pop takes at most one default, not {len(default)}")
-        entry = self._entry(key)
+        plain = _plain(key)
+        entry = self._entry(plain)
         if entry < 0:
             if default:
                 return default[0]
             raise KeyError(key)
         value = self._entries.columns[1][entry]
-        self.delete(key)
+        self._delete(plain)
         return value
 
-    def reserve(self, additional: int) -> None:
+    def reserve(self, additional: SupportsIndex) -> None:
         """Make room for `additional` more entries, at least doubling what must grow.
 
-        On `AllocError` no entry has changed.
+        Raises `LayoutError` for more than 2**32 - 2 entries, and `AllocError` where the allocator refuses; no entry has
+        changed then.
         """
-        self._entries.reserve(additional)
-        needed = len(self._entries) + additional
-        if needed > _MOST_ENTRIES:
-            raise MisuseError(f"a map holds at most {_MOST_ENTRIES} entries")
+        count = as_count(additional, "the number of entries to reserve room for")
+        self.check_open()
+        length = len(self._entries)
+        if count > _MOST_ENTRIES - length:
+            raise LayoutError(
+                f"a map holds at most {_MOST_ENTRIES} entries, not {length} and {number_text(count)} more"
+            )
+        self._entries.reserve(count)
+        needed = length + count
         if 2 * needed > self._mask + 1:
             size = _FIRST_SLOTS
             while size < 2 * needed:
@@ -198,33 +232,42 @@ class HashMap(Generic[A]):
     def _rehash(self, size: int) -> None:
         """Replace the slots by `size` others."""
         slots: Vec[A] = Vec(self.allocator, "I")
-        slots.fill(0, size)
-        mask: i64 = size - 1
-        data = slots.data
-        for entry, key in enumerate(self._entries.column(0)):
-            slot = _hash(key) & mask
-            while data[slot]:
-                slot = (slot + 1) & mask
-            data[slot] = entry + 1
-        self._slots.close()
+        try:
+            slots.fill(0, size)
+            # Not before now: the allocator may have used the map itself.
+            self._slots.check_open()
+            mask: i64 = size - 1
+            data = slots.data
+            for entry, key in enumerate(self._entries.column(0)):
+                slot = _hash(key) & mask
+                while data[slot]:
+                    slot = (slot + 1) & mask
+                data[slot] = entry + 1
+        except BaseException:
+            slots.close()
+            raise
+        before = self._slots
         self._slots = slots
         self._mask = mask
+        before.close()
 
     def shrink_to_fit(self) -> None:
         """Give back the memory that the entries do not need."""
+        self.check_open()
         size = _FIRST_SLOTS
         while size < 2 * len(self):
             size *= 2
         if len(self) == 0:
             self._slots.clear()
-            self._slots.shrink_to_fit()
             self._mask = -1
+            self._slots.shrink_to_fit()
         elif size <= self._mask:
             self._rehash(size)
         self._entries.shrink_to_fit()
 
     def clear(self) -> None:
         """Delete all entries, keep the capacity."""
+        self.check_open()
         self._entries.clear()
         count = len(self._slots)
         self._slots.clear()
@@ -233,15 +276,18 @@ class HashMap(Generic[A]):
     @property
     def keys(self) -> memoryview:
         """The keys, without a copy; stale once the map changes."""
+        self.check_open()
         return self._entries.column(0)
 
     @property
     def values(self) -> memoryview:
         """The values, in the order of the keys; stale once the map changes."""
+        self.check_open()
         return self._entries.column(1)
 
     def numpy(self) -> tuple[Any, Any]:
         """Keys and values as numpy arrays, without a copy. Needs numpy."""
+        self.check_open()
         return self._entries.numpy(0), self._entries.numpy(1)
 
     def __iter__(self) -> Iterator[int]:
@@ -254,9 +300,11 @@ class HashMap(Generic[A]):
 
     def close(self) -> None:
         """Give the memory back; closing twice is harmless."""
-        self._slots.close()
-        self._entries.close()
-        self._mask = -1
+        try:
+            self._slots.close()
+        finally:
+            self._entries.close()
+            self._mask = -1
 
     def __enter__(self) -> Self:
         return self
@@ -267,7 +315,7 @@ class HashMap(Generic[A]):
         self.close()
 
     def __repr__(self) -> str:
-        return f"<HashMap of {len(self)} entries, capacity {self.capacity}>"
+        return f"<HashMap of {self._entries._length} entries, capacity {self.capacity}>"
 
 
 @mypyc_attr(native_class=True)
@@ -277,8 +325,7 @@ class _Entries:
     __slots__ = ("_items", "_length", "_map", "_next")
 
     def __init__(self, map: HashMap[Any], items: bool) -> None:
-        # Raises where the map is closed.
-        map.keys.release()
+        map.check_open()
         self._map: Final = map
         self._items: Final = items
         self._length: Final = len(map)
@@ -288,6 +335,7 @@ class _Entries:
         return self
 
     def __next__(self) -> Any:
+        self._map.check_open()
         if len(self._map) != self._length:
             raise RuntimeError("the map has changed its size during iteration")
         index = self._next
@@ -296,6 +344,11 @@ class _Entries:
         self._next = index + 1
         entries = self._map._entries
         return entries[index] if self._items else entries.columns[0][index]
+
+
+def _plain(number: SupportsIndex) -> int:
+    """A key or a value as a plain int: asking for it may run the caller's code."""
+    return number if isinstance(number, int) else plain_int(number)
 
 
 def _hash(key: int) -> i64:

@@ -10,12 +10,14 @@ bytes. Nothing is ever removed.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import index as plain_int
 from types import TracebackType
-from typing import Final, Generic, Self, TypeVar
+from typing import Final, Generic, Self, SupportsIndex, TypeVar
 
 from allocators._mypyc import i64, mypyc_attr
 from allocators.collections.byte_buffer import ByteBuffer
 from allocators.collections.vec import Vec
+from allocators.layout import number_text
 from allocators.protocol import Allocator, MisuseError
 
 A = TypeVar("A", bound=Allocator, covariant=True)
@@ -27,7 +29,11 @@ _MOST_BYTES: Final = (1 << 32) - 1
 
 @mypyc_attr(native_class=True)
 class Interner(Generic[A]):
-    """Each distinct byte string gets the next id, for good."""
+    """Each distinct byte string gets the next id, for good.
+
+    Once memory of it has been revoked, by the end of a scope or by a reset, everything but `close` and `repr` raises
+    `MisuseError`.
+    """
 
     __slots__ = ("_bytes", "_ends", "_hashes", "_mask", "_slots", "allocator")
 
@@ -40,7 +46,15 @@ class Interner(Generic[A]):
         self._mask: i64 = -1
 
     def __len__(self) -> int:
+        self._check_revoked()
         return len(self._ends)
+
+    def _check_revoked(self) -> None:
+        """Raise `MisuseError` where any part has been revoked; a closed interner is only empty."""
+        len(self._bytes)
+        len(self._ends)
+        len(self._hashes)
+        len(self._slots)
 
     def intern(self, text: bytes) -> int:
         """The id of `text`, a new one where it has none yet. On `AllocError` nothing has changed."""
@@ -50,14 +64,19 @@ class Interner(Generic[A]):
             found: int = self._slots.data[slot]
             if found:
                 return found - 1
-        new_id = len(self._ends)
         if len(self._bytes) + len(text) > _MOST_BYTES:
             raise MisuseError(f"an interner holds at most {_MOST_BYTES} bytes")
-        if 2 * (new_id + 1) > self._mask + 1:
+        if 2 * (len(self._ends) + 1) > self._mask + 1:
             self._rehash()
-            slot = self._find(text, hashed)
+            # The allocator may have used the interner itself.
+            return self.intern(text)
         self._ends.reserve(1)
         self._hashes.reserve(1)
+        self._bytes.reserve(len(text))
+        slot = self._find(text, hashed)
+        new_id = len(self._ends)
+        if self._slots.data[slot]:
+            return int(self._slots.data[slot]) - 1
         self._bytes.write(text)
         self._ends.append(len(self._bytes))
         self._hashes.append(hashed)
@@ -73,6 +92,8 @@ class Interner(Generic[A]):
         """The slot that holds `text`, or the free one where it belongs; -1 while there is no table."""
         mask: int = self._mask
         if mask < 0:
+            # Raises where there was memory once, and it has been revoked.
+            self._check_revoked()
             return -1
         slots = self._slots.data
         hashes = self._hashes.data
@@ -90,32 +111,37 @@ class Interner(Generic[A]):
             slot = (slot + 1) & mask
 
     def _rehash(self) -> None:
-        # Before there is a new table that nobody would close.
-        self._slots.check_open()
         size = max(_FIRST_SLOTS, 2 * (self._mask + 1))
         slots: Vec[A] = Vec(self.allocator, "I")
-        slots.fill(0, size)
-        mask = size - 1
-        data = slots.data
-        for new_id, hashed in enumerate(self._hashes.view):
-            slot = hashed & mask
-            while data[slot]:
-                slot = (slot + 1) & mask
-            data[slot] = new_id + 1
-        self._slots.close()
+        try:
+            slots.fill(0, size)
+            self._slots.check_open()
+            mask = size - 1
+            data = slots.data
+            for new_id, hashed in enumerate(self._hashes.view):
+                slot = hashed & mask
+                while data[slot]:
+                    slot = (slot + 1) & mask
+                data[slot] = new_id + 1
+        except BaseException:
+            slots.close()
+            raise
+        before = self._slots
         self._slots = slots
         self._mask = mask
+        before.close()
 
     def __contains__(self, text: bytes) -> bool:
         return self.find(text) >= 0
 
-    def lookup(self, id: int) -> bytes:
+    def lookup(self, id: SupportsIndex) -> bytes:
         """The byte string of an id; IndexError where there is none."""
-        if not 0 <= id < len(self._ends):
-            raise IndexError(f"no byte string has id {id}; there are {len(self._ends)}")
+        number: int = id if isinstance(id, int) else plain_int(id)
+        if not 0 <= number < len(self._ends):
+            raise IndexError(f"no byte string has id {number_text(number)}; there are {len(self._ends)}")
         ends = self._ends.data
-        start: int = ends[id - 1] if id else 0
-        return bytes(self._bytes.vec.data[start : ends[id]])
+        start: int = ends[number - 1] if number else 0
+        return bytes(self._bytes.vec.data[start : ends[number]])
 
     def __iter__(self) -> Iterator[bytes]:
         """The byte strings in the order of their ids."""
@@ -123,6 +149,7 @@ class Interner(Generic[A]):
 
     def clear(self) -> None:
         """Forget all byte strings, keep the capacity."""
+        self._check_revoked()
         self._bytes.clear()
         self._ends.clear()
         self._hashes.clear()
@@ -133,17 +160,24 @@ class Interner(Generic[A]):
 
     def shrink_to_fit(self) -> None:
         """Give back the capacity that the byte strings do not need."""
+        self._check_revoked()
         self._bytes.vec.shrink_to_fit()
         self._ends.shrink_to_fit()
         self._hashes.shrink_to_fit()
 
     def close(self) -> None:
         """Give the memory back; closing twice is harmless."""
-        self._slots.close()
-        self._hashes.close()
-        self._ends.close()
-        self._bytes.close()
-        self._mask = -1
+        try:
+            self._slots.close()
+        finally:
+            try:
+                self._hashes.close()
+            finally:
+                try:
+                    self._ends.close()
+                finally:
+                    self._bytes.close()
+                    self._mask = -1
 
     def __enter__(self) -> Self:
         return self
@@ -154,4 +188,4 @@ class Interner(Generic[A]):
         self.close()
 
     def __repr__(self) -> str:
-        return f"<Interner of {len(self)} byte strings>"
+        return f"<Interner of {self._ends._length} byte strings>"

@@ -11,34 +11,35 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Iterator, Sequence
+from operator import index as plain_int
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, SupportsFloat, SupportsIndex, TypeVar
 
 from allocators._mypyc import i64, mypyc_attr
-from allocators.collections.storage import Storage, release_view
-from allocators.collections.vec import as_items
-from allocators.layout import ITEM_SIZES, Layout
-from allocators.protocol import Allocator, LayoutError, MisuseError
+from allocators.collections.storage import Storage, as_count, needed, release_view
+from allocators.collections.vec import as_item, as_items
+from allocators.layout import ITEM_SIZES, items_layout, number_text
+from allocators.protocol import Allocator, LayoutError
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 A = TypeVar("A", bound=Allocator, covariant=True)
 
-_FIRST_CAPACITY: Final = 8
-
 
 @mypyc_attr(native_class=True)
 class Table(Generic[A]):
     """Rows of fixed columns; `formats` has one `struct` format character per column, such as "BIIq".
 
-    `columns` holds one view of the whole capacity per column: hot code indexes them directly. The list is replaced,
-    and the old views released, whenever the table grows, shrinks or closes; `capacity` changes then too.
+    Items are whatever has `__index__`, for floats also `__float__`; what does not fit raises ValueError or TypeError.
+
+    Once the memory has been revoked, by the end of a scope or by a reset, everything but `close`, `capacity` and `repr`
+    raises `MisuseError`; what is true of views that were taken before says `allocators.block`.
     """
 
-    __slots__ = ("_length", "_row_size", "_storage", "capacity", "columns", "formats")
+    __slots__ = ("_columns", "_length", "_plain_ints", "_row_size", "_storage", "capacity", "formats")
 
-    def __init__(self, allocator: A, formats: str, capacity: int = 0) -> None:
+    def __init__(self, allocator: A, formats: str, capacity: SupportsIndex = 0) -> None:
         if not formats:
             raise LayoutError("a table needs at least one column")
         row_size = 0
@@ -47,19 +48,44 @@ class Table(Generic[A]):
                 raise LayoutError(f"unknown item format {format!r}, want one of {' '.join(ITEM_SIZES)}")
             row_size += ITEM_SIZES[format]
         self.formats: Final = formats
-        self._row_size: Final[i64] = row_size
+        #: Whether a plain int can be written to every column as it is.
+        self._plain_ints: Final = "f" not in formats and "d" not in formats
+        self._row_size: Final = row_size
         self._storage: Storage[A] = Storage(allocator)
         self._length: i64 = 0
         self.capacity: i64 = 0
-        self.columns = self._views()
-        if capacity:
-            self._set_capacity(capacity)
+        self._columns = self._views()
+        rows = plain_int(capacity)
+        if rows:
+            self._set_capacity(rows)
 
     @property
     def allocator(self) -> A:
         return self._storage.allocator
 
+    @property
+    def columns(self) -> list[memoryview]:
+        """A view of the whole capacity for each column, which hot code indexes directly.
+
+        The list is replaced, and the old views released, whenever the table grows, shrinks or closes; `capacity`
+        changes then too.
+        """
+        if self._storage.block.region.memory is None:
+            return self._no_columns()
+        return self._columns
+
+    def _no_columns(self) -> list[memoryview]:
+        if not self._storage.closed:
+            raise self._storage.unusable()
+        return self._columns
+
+    def check_open(self) -> None:
+        """Raise `MisuseError` once the table is closed, or its memory has been revoked."""
+        self._storage.check()
+
     def __len__(self) -> int:
+        if self._storage.block.region.memory is None and not self._storage.closed:
+            raise self._storage.unusable()
         return self._length
 
     def _views(self) -> list[memoryview]:
@@ -77,21 +103,21 @@ class Table(Generic[A]):
         """Resize to `rows`, rounded up to 8, and move every column to its new place."""
         capacity = (rows + 7) & -8
         before: int = self.capacity
-        layout = Layout(self._row_size * capacity, 8)
+        layout = items_layout(capacity, self._row_size, 8)
+        self._storage.check()
         if capacity < before:
             self._move_columns(before, capacity)
         self._release_views()
         try:
             self._storage.resize(layout)
-            self.capacity = capacity
-            if capacity > before:
-                self._move_columns(before, capacity)
-        except MemoryError:
-            if capacity < before:
-                self._move_columns(capacity, before)
-            raise
         finally:
-            self.columns = self._views()
+            if self._storage.layout is layout:
+                self.capacity = capacity
+                if capacity > before:
+                    self._move_columns(before, capacity)
+            elif capacity < before:
+                self._move_columns(capacity, before)
+            self._columns = self._views()
 
     def _move_columns(self, before: int, after: int) -> None:
         """Move each column from where it starts at one capacity to where it starts at another.
@@ -114,42 +140,57 @@ class Table(Generic[A]):
             memory[target : target + count] = memory[source : source + count]
 
     def _release_views(self) -> None:
-        for column in self.columns:
+        for column in self._columns:
             release_view(column)
 
-    def reserve(self, additional: int) -> None:
+    def reserve(self, additional: SupportsIndex) -> None:
         """Make room for `additional` rows behind the last one, at least doubling if it must grow.
 
-        On `AllocError` nothing has changed, here and wherever the table must grow.
+        Where the allocator refuses with `AllocError`, or no memory could be that large, which is a `LayoutError`,
+        nothing has changed, here and wherever the table must grow.
         """
-        if additional < 0:
-            raise MisuseError(f"cannot reserve room for {additional} rows")
-        needed = self._length + additional
-        if needed > self.capacity:
-            self._set_capacity(max(needed, 2 * self.capacity, _FIRST_CAPACITY))
+        count = as_count(additional, "the number of rows to reserve room for")
+        self._storage.check()
+        capacity = needed(self._length, count, self.capacity)
+        if capacity > self.capacity:
+            self._set_capacity(capacity)
 
     def add(self) -> int:
         """Add a row whose items are yet undefined, and return its index."""
         row = self._length
         if row == self.capacity:
             self.reserve(1)
+        elif self._storage.block.region.memory is None:
+            raise self._storage.unusable()
         self._length = row + 1
         return row
 
-    def append(self, *items: int | float) -> int:
-        """Add a row and return its index. Raises ValueError where the items do not fit; no row is added then."""
+    def _plain(self, items: Sequence[SupportsIndex | SupportsFloat]) -> list[Any]:
+        """The items of a row as plain numbers: asking for them may run the caller's code."""
         if len(items) != len(self.formats):
             raise ValueError(f"a row has {len(self.formats)} items, not {len(items)}")
+        return [as_item(item, format) for item, format in zip(items, self.formats, strict=True)]
+
+    def append(self, *items: SupportsIndex | SupportsFloat) -> int:
+        """Add a row and return its index. Raises ValueError where the items do not fit; no row is added then."""
+        count = len(items)
+        if count != len(self.formats):
+            raise ValueError(f"a row has {len(self.formats)} items, not {count}")
+        plain = self._plain_ints
+        for index in range(count):
+            if not isinstance(items[index], int):
+                plain = False
+        row_items: Any = items if plain else self._plain(items)
         if self._length == self.capacity:
             self.reserve(1)
         row = self._length
-        columns = self.columns
-        for index in range(len(columns)):
-            columns[index][row] = items[index]  # type: ignore[assignment]
+        columns: list[Any] = self.columns
+        for index in range(count):
+            columns[index][row] = row_items[index]
         self._length = row + 1
         return row
 
-    def extend(self, *columns: ReadableBuffer | Iterable[float]) -> None:
+    def extend(self, *columns: ReadableBuffer | Iterable[SupportsIndex | SupportsFloat]) -> None:
         """Add many rows, given as columns of one length: buffers by one copy each, anything else item by item.
 
         Raises ValueError where lengths differ or an item does not fit; nothing is added then.
@@ -165,83 +206,97 @@ class Table(Generic[A]):
         if any([len(source) != count for source in sources]):
             raise ValueError(f"the columns differ in length: {', '.join([str(len(source)) for source in sources])}")
         self.reserve(count)
-        start: int = self._length
-        for target, source in zip(self.columns, sources, strict=True):
-            target[start : start + count] = source
-        self._length += count
+        block = self._storage.hold()
+        try:
+            start: int = self._length
+            for target, source in zip(self._columns, sources, strict=True):
+                target[start : start + count] = source
+            self._length = start + count
+        finally:
+            self._storage.let_go(block)
 
-    def insert(self, row: int, *items: int | float) -> None:
+    def insert(self, row: SupportsIndex, *items: SupportsIndex | SupportsFloat) -> None:
         """Insert a row before `row`, with the meaning of `list.insert`."""
-        length = self.append(*items)
-        if row < 0:
-            row = max(row + length, 0)
-        row = min(row, length)
-        for column in self._any_columns():
-            item = column[length]
-            column[row + 1 : length + 1] = column[row:length]
-            column[row] = item
+        place: int = plain_int(row)
+        last = self.append(*items)
+        block = self._storage.hold()
+        try:
+            place = max(place + last, 0) if place < 0 else min(place, last)
+            for column in self._any_columns():
+                item = column[last]
+                column[place + 1 : last + 1] = column[place:last]
+                column[place] = item
+        finally:
+            self._storage.let_go(block)
 
-    def fill(self, count: int, *items: int | float) -> int:
+    def fill(self, count: SupportsIndex, *items: SupportsIndex | SupportsFloat) -> int:
         """Add `count` equal rows and return the index of the first."""
-        if count < 0:
-            raise MisuseError(f"count must not be negative: {count}")
-        start: int = self._length
-        if count == 0:
-            return start
-        self.reserve(count)
-        self.append(*items)
-        for column in self.columns:
-            done = 1
-            while done < count:
-                step = min(done, count - done)
-                column[start + done : start + done + step] = column[start : start + step]
-                done += step
-        self._length = start + count
+        copies = as_count(count, "count")
+        row_items = self._plain(items)
+        self._storage.check()
+        if copies == 0:
+            return self._length
+        self.reserve(copies)
+        block = self._storage.hold()
+        try:
+            start: int = self._length
+            for column, item in zip(self._any_columns(), row_items, strict=True):
+                column[start] = item
+                done = 1
+                while done < copies:
+                    step = min(done, copies - done)
+                    column[start + done : start + done + step] = column[start : start + step]
+                    done += step
+            self._length = start + copies
+        finally:
+            self._storage.let_go(block)
         return start
 
-    def __getitem__(self, row: int) -> tuple[Any, ...]:
+    def __getitem__(self, row: SupportsIndex) -> tuple[Any, ...]:
         """All items of one row."""
-        row = self._check_row(row)
-        return tuple([column[row] for column in self._any_columns()])
+        place = self._place(row)
+        self._storage.check()
+        return tuple([column[place] for column in self._any_columns()])
 
-    def __setitem__(self, row: int, items: Sequence[int | float]) -> None:
+    def __setitem__(self, row: SupportsIndex, items: Sequence[SupportsIndex | SupportsFloat]) -> None:
         """Overwrite one row. Raises ValueError where the items do not fit; the row is as it was then."""
-        before = self[row]
-        if len(items) != len(before):
-            raise ValueError(f"a row has {len(before)} items, not {len(items)}")
-        row = self._check_row(row)
-        try:
-            for column, item in zip(self.columns, items, strict=True):
-                column[row] = item  # type: ignore[assignment]
-        except (TypeError, ValueError):
-            for column, item in zip(self._any_columns(), before, strict=True):
-                column[row] = item
-            raise
+        row_items = self._plain(tuple(items))
+        place = self._place(row)
+        self._storage.check()
+        for column, item in zip(self._any_columns(), row_items, strict=True):
+            column[place] = item
 
-    def __delitem__(self, row: int) -> None:
+    def __delitem__(self, row: SupportsIndex) -> None:
         """Take out one row; those behind it move up."""
-        row = self._check_row(row)
-        length: int = self._length
-        for column in self.columns:
-            column[row : length - 1] = column[row + 1 : length]
-        self._length = length - 1
+        place = self._place(row)
+        block = self._storage.hold()
+        try:
+            length: int = self._length
+            for column in self._columns:
+                column[place : length - 1] = column[place + 1 : length]
+            self._length = length - 1
+        finally:
+            self._storage.let_go(block)
 
     def _any_columns(self) -> list[memoryview[Any]]:
         # The compiler takes the items of a plain memoryview for ints, and ours may be floats.
-        columns: list[Any] = self.columns
+        columns: list[Any] = self._columns
         return columns
 
-    def _check_row(self, row: int) -> int:
+    def _place(self, row: SupportsIndex) -> int:
+        """The number of a row as one from 0 on; IndexError where there is no such row."""
+        place: int = row if isinstance(row, int) else plain_int(row)
         length: int = self._length
-        if row < 0:
-            row += length
-        if not 0 <= row < length:
-            raise IndexError(f"row {row} is outside a table of {length} rows")
-        return row
+        if place < 0:
+            place += length
+        if not 0 <= place < length:
+            raise IndexError(f"row {number_text(place)} is outside a table of {length} rows")
+        return place
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        """The rows as they are now; the table must not grow or shrink meanwhile."""
-        return zip(*[self.column(index) for index in range(len(self.formats))], strict=True)
+        """The rows in order, as a list does it: those that are added meanwhile included."""
+        self._storage.check()
+        return _Rows(self)
 
     def pop(self) -> tuple[Any, ...]:
         """Take off and return the last row; IndexError when empty."""
@@ -249,38 +304,47 @@ class Table(Generic[A]):
         self._length -= 1
         return items
 
-    def column(self, index: int) -> memoryview:
-        """The items of one column, without a copy; stale once the table grows, shrinks or closes."""
-        if self._storage.closed:
-            raise MisuseError("the container is closed")
-        return self.columns[index][: self._length]
+    def column(self, index: SupportsIndex) -> memoryview:
+        """The items of one column, without a copy.
 
-    def numpy(self, index: int) -> Any:
+        Stale once the table grows, shrinks or closes, or its memory is revoked.
+        """
+        self._storage.check()
+        return self._columns[index][: self._length]
+
+    def numpy(self, index: SupportsIndex) -> Any:
         """One column as a numpy array, without a copy. Needs numpy."""
         return importlib.import_module("numpy").asarray(self.column(index))
 
-    def truncate(self, length: int) -> None:
+    def truncate(self, length: SupportsIndex) -> None:
         """Keep the first `length` rows and the capacity."""
-        if not 0 <= length <= self._length:
-            raise IndexError(f"cannot truncate a table of {self._length} rows to {length}")
-        self._length = length
+        left: int = length if isinstance(length, int) else plain_int(length)
+        self._storage.check()
+        if not 0 <= left <= self._length:
+            raise IndexError(f"cannot truncate a table of {self._length} rows to {number_text(left)}")
+        self._length = left
 
     def clear(self) -> None:
         """Drop all rows, keep the capacity."""
+        self._storage.check()
         self._length = 0
 
     def shrink_to_fit(self) -> None:
         """Give back the capacity behind the last row."""
+        self._storage.check()
         if self.capacity > (self._length + 7) & -8:
             self._set_capacity(self._length)
 
     def close(self) -> None:
         """Give the memory back; closing twice is harmless."""
+        self._storage.check_not_held()
         self._release_views()
-        self._storage.close()
         self._length = 0
         self.capacity = 0
-        self.columns = self._views()
+        try:
+            self._storage.close()
+        finally:
+            self._columns = self._views()
 
     def __enter__(self) -> Self:
         return self
@@ -292,3 +356,24 @@ class Table(Generic[A]):
 
     def __repr__(self) -> str:
         return f"<Table of {self._length} rows {self.formats!r}, capacity {self.capacity}>"
+
+
+@mypyc_attr(native_class=True)
+class _Rows:
+    """Goes through a table by the number of the row, so that it may grow and move meanwhile."""
+
+    __slots__ = ("_next", "_table")
+
+    def __init__(self, table: Table[Any]) -> None:
+        self._table: Final = table
+        self._next: i64 = 0
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> tuple[Any, ...]:
+        row = self._next
+        if row >= len(self._table):
+            raise StopIteration
+        self._next = row + 1
+        return self._table[row]

@@ -13,13 +13,14 @@ import importlib
 import mmap
 from array import array
 from collections.abc import Iterable, Iterator
+from operator import index as plain_int
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, SupportsFloat, SupportsIndex, TypeVar, overload
 
 from allocators._mypyc import i64, mypyc_attr
 from allocators.block import DANGLING
-from allocators.collections.storage import Storage, release_view
-from allocators.layout import ITEM_SIZES, Layout
+from allocators.collections.storage import Storage, as_count, needed, plain_slice, release_view
+from allocators.layout import ITEM_SIZES, MAX_SIZE, items_layout, number_text
 from allocators.protocol import Allocator, LayoutError, MisuseError
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 A = TypeVar("A", bound=Allocator, covariant=True)
 
-_FIRST_CAPACITY: Final = 8
 #: So many items are as fast to copy one by one as all at once.
 _FEW: Final = 16
 
@@ -36,238 +36,316 @@ _FEW: Final = 16
 class Vec(Generic[A]):
     """Items of one `struct` format: 'B' 'b' 'H' 'h' 'I' 'i' 'Q' 'q' 'f' or 'd'.
 
-    `data` views the whole capacity: hot code indexes it directly. It is replaced, and the old one released, whenever
-    the Vec grows, shrinks or closes.
+    Items are whatever has `__index__`, for floats also `__float__`; what does not fit raises ValueError or TypeError.
+
+    Once the memory has been revoked, by the end of a scope or by a reset, everything but `close`, `capacity` and `repr`
+    raises `MisuseError`; what is true of views that were taken before says `allocators.block`.
     """
 
-    __slots__ = ("_length", "_storage", "capacity", "data", "format")
+    __slots__ = ("_data", "_float", "_length", "_storage", "capacity", "format")
 
-    def __init__(self, allocator: A, format: str, capacity: int = 0) -> None:
+    def __init__(self, allocator: A, format: str, capacity: SupportsIndex = 0) -> None:
         if format not in ITEM_SIZES:
             raise LayoutError(f"unknown item format {format!r}, want one of {' '.join(ITEM_SIZES)}")
         self.format: Final = format
+        self._float: Final = format in "fd"
         self._storage: Storage[A] = Storage(allocator)
         self._length: i64 = 0
         self.capacity: i64 = 0
-        self.data = self._storage.view(format)
-        if capacity:
-            self._set_capacity(capacity)
+        self._data = self._storage.view(format)
+        items = plain_int(capacity)
+        if items:
+            self._set_capacity(items)
 
     @property
     def allocator(self) -> A:
         return self._storage.allocator
 
     @property
+    def data(self) -> memoryview:
+        """A view of the whole capacity, which hot code indexes directly: the items, and what lies behind them.
+
+        It is replaced, and the old one released, whenever the Vec grows, shrinks or closes.
+        """
+        if self._storage.block.region.memory is None:
+            return self._no_data()
+        return self._data
+
+    def _no_data(self) -> memoryview:
+        if not self._storage.closed:
+            raise self._storage.unusable()
+        return self._data
+
+    @property
     def address(self) -> int:
         """The address of the first item; of no use once the Vec grows, shrinks or closes."""
-        block = self._storage.block
-        return DANGLING if block is None else block.address
+        if self._storage.closed:
+            return DANGLING
+        self._storage.check()
+        return self._storage.block.address
 
     def __len__(self) -> int:
+        if self._storage.block.region.memory is None and not self._storage.closed:
+            raise self._storage.unusable()
         return self._length
 
     def _set_capacity(self, capacity: int) -> None:
-        layout = Layout.array(self.format, capacity)
-        release_view(self.data)
+        item_size = ITEM_SIZES[self.format]
+        layout = items_layout(capacity, item_size, item_size)
+        self._storage.check()
+        release_view(self._data)
         try:
             self._storage.resize(layout)
-            self.capacity = capacity
         finally:
-            self.data = self._storage.view(self.format)
+            if self._storage.layout is layout:
+                self.capacity = capacity
+            self._data = self._storage.view(self.format)
 
-    def reserve(self, additional: int) -> None:
+    def reserve(self, additional: SupportsIndex) -> None:
         """Make room for `additional` items behind the last one, at least doubling if it must grow.
 
-        On `AllocError` nothing has changed, here and wherever the Vec must grow.
+        Where the allocator refuses with `AllocError`, or no memory could be that large, which is a `LayoutError`,
+        nothing has changed, here and wherever the Vec must grow.
         """
-        if additional < 0:
-            raise MisuseError(f"cannot reserve room for {additional} items")
-        needed = self._length + additional
-        if needed > self.capacity:
-            self._set_capacity(max(needed, 2 * self.capacity, _FIRST_CAPACITY))
+        count = as_count(additional, "the number of items to reserve room for")
+        self._storage.check()
+        capacity = needed(self._length, count, self.capacity)
+        if capacity > self.capacity:
+            self._set_capacity(capacity)
 
-    def append(self, item: int | float) -> None:
+    def _plain(self, item: SupportsIndex | SupportsFloat) -> Any:
+        """An item as a plain number that `data` can take: asking for it may run the caller's code."""
+        if self._float:
+            if isinstance(item, float):
+                return item
+        elif isinstance(item, int):
+            return item
+        return as_item(item, self.format)
+
+    def append(self, item: SupportsIndex | SupportsFloat) -> None:
         """Add one item. Raises ValueError or TypeError where the format cannot hold it."""
+        plain: Any = item
+        if self._float or not isinstance(item, int):
+            plain = self._plain(item)
         length = self._length
         if length == self.capacity:
             self.reserve(1)
-        self.data[length] = item  # type: ignore[assignment]
+        self.data[length] = plain
         self._length = length + 1
 
-    def pop(self, index: int = -1) -> Any:
+    def pop(self, index: SupportsIndex = -1) -> Any:
         """Take out and return one item, by default the last; IndexError where there is none."""
-        if index == -1:
+        place: int = index if isinstance(index, int) else plain_int(index)
+        # The compiler takes the items of a plain memoryview for ints, and ours may be floats.
+        data: memoryview[Any] = self.data
+        if place == -1:
             length = self._length - 1
             if length < 0:
                 raise IndexError("pop from an empty Vec")
-            # The compiler takes the items of a plain memoryview for ints, and ours may be floats.
-            data: memoryview[Any] = self.data
             item = data[length]
             self._length = length
             return item
-        item = self[index]
-        del self[index]
+        place = self._place(place)
+        item = data[place]
+        self._take_out(place, place + 1)
         return item
 
-    def extend(self, items: ReadableBuffer | Iterable[float]) -> None:
+    def extend(self, items: ReadableBuffer | Iterable[SupportsIndex | SupportsFloat]) -> None:
         """Add many items: a buffer of this format (or of bytes for 'B') by one copy, anything else one by one.
 
         Where an item does not fit, nothing is added.
         """
-        self._splice(self._length, items)
+        self._splice(MAX_SIZE, items)
 
-    def extend_from(self, source: Vec[Any], start: int = 0) -> None:
+    def extend_from(self, source: Vec[Any], start: SupportsIndex = 0) -> None:
         """Append what another Vec has from `start` on, few items one by one: several times as fast as `extend` then.
 
         Raises ValueError or TypeError where the format cannot hold an item; nothing is added then.
         """
-        if start < 0:
-            raise MisuseError(f"start must not be negative: {start}")
-        length: i64 = self._length
-        count: i64 = source._length - start
+        first: int = as_count(start, "start")
+        count: int = len(source) - first
+        self._storage.check()
         if count > _FEW:
-            self.extend(source[start:])
+            self.extend(source[first:])
         elif count > 0:
             self.reserve(count)
+            length: i64 = self._length
             items: memoryview[Any] = source.data
-            target: memoryview[Any] = self.data
+            target: memoryview[Any] = self._data
             for index in range(count):
-                target[length + index] = items[start + index]
+                target[length + index] = items[first + index]
             self._length = length + count
 
-    def insert(self, index: int, item: int | float) -> None:
+    def insert(self, index: SupportsIndex, item: SupportsIndex | SupportsFloat) -> None:
         """Insert before `index`, with the meaning of `list.insert`."""
         self.insert_all(index, (item,))
 
-    def insert_all(self, index: int, items: ReadableBuffer | Iterable[float]) -> None:
+    def insert_all(self, index: SupportsIndex, items: ReadableBuffer | Iterable[SupportsIndex | SupportsFloat]) -> None:
         """Insert many items before `index`. Where one does not fit, none is inserted."""
-        if index < 0:
-            index = max(index + self._length, 0)
-        self._splice(min(index, self._length), items)
+        self._splice(plain_int(index), items)
 
-    def _splice(self, at: int, items: ReadableBuffer | Iterable[float]) -> None:
+    def _splice(self, index: int, items: ReadableBuffer | Iterable[SupportsIndex | SupportsFloat]) -> None:
         self.check_open()
         source = as_items(items, self.format)
+        self.check_open()
         count = len(source)
         if count == 0:
             return
+        # Not before now: what gives the items may have changed the Vec.
+        length: int = self._length
+        at = max(index + length, 0) if index < 0 else min(index, length)
         if self._may_move(source, at, count):
             source = memoryview(bytes(source)).cast(self.format)  # type: ignore[call-overload]
         self.reserve(count)
-        if at < self._length:
-            self.data[at + count : self._length + count] = self.data[at : self._length]
-        self.data[at : at + count] = source
-        self._length += count
+        block = self._storage.hold()
+        try:
+            data = self._data
+            if at < length:
+                data[at + count : length + count] = data[at:length]
+            data[at : at + count] = source
+            self._length = length + count
+        finally:
+            self._storage.let_go(block)
 
     def _may_move(self, source: memoryview, at: int, count: int) -> bool:
         """Whether some bytes of `source` may be our own, and go elsewhere before they are copied."""
         if at == self._length and self._length + count <= self.capacity:
             return False
         # These are what they are; anything else, such as a numpy array, may itself be looking at our bytes.
-        return source.obj is self.data.obj or not isinstance(source.obj, (bytes, bytearray, array, mmap.mmap))
+        return source.obj is self._data.obj or not isinstance(source.obj, (bytes, bytearray, array, mmap.mmap))
 
     def check_open(self) -> None:
-        """Raise `MisuseError` once the Vec is closed."""
-        if self._storage.closed:
-            raise MisuseError("the container is closed")
+        """Raise `MisuseError` once the Vec is closed, or its memory has been revoked."""
+        self._storage.check()
 
     @overload
-    def __getitem__(self, index: int) -> Any: ...
+    def __getitem__(self, index: SupportsIndex) -> Any: ...
     @overload
     def __getitem__(self, index: slice) -> memoryview: ...
-    def __getitem__(self, index: int | slice) -> Any:
+    def __getitem__(self, index: SupportsIndex | slice) -> Any:
         """One item, or a view of several without a copy."""
         if isinstance(index, slice):
-            return self.view[index]
+            items = plain_slice(index)
+            return self.view[items]
+        place = self._place(index)
         data: memoryview[Any] = self.data
-        return data[self._check_index(index)]
+        return data[place]
 
     @overload
-    def __setitem__(self, index: int, item: int | float) -> None: ...
+    def __setitem__(self, index: SupportsIndex, item: SupportsIndex | SupportsFloat) -> None: ...
     @overload
-    def __setitem__(self, index: slice, item: ReadableBuffer | Iterable[float]) -> None: ...
-    def __setitem__(self, index: int | slice, item: Any) -> None:
+    def __setitem__(self, index: slice, item: ReadableBuffer | Iterable[SupportsIndex | SupportsFloat]) -> None: ...
+    def __setitem__(self, index: SupportsIndex | slice, item: Any) -> None:
         """Overwrite one item, or several with as many."""
         if isinstance(index, slice):
-            place = self.view[index]
+            items = plain_slice(index)
             source = as_items(item, self.format)
+            place = self.view[items]
             if len(source) != len(place):
                 raise ValueError(f"{len(source)} items cannot take the place of {len(place)}")
             place[:] = source
         else:
-            self.data[self._check_index(index)] = item
+            if self._float or not isinstance(item, int):
+                item = self._plain(item)
+            # The argument has been asked for its value: it may have changed the Vec.
+            at = self._place(index)
+            self.data[at] = item
 
-    def __delitem__(self, index: int | slice) -> None:
+    def __delitem__(self, index: SupportsIndex | slice) -> None:
         """Take out one item, or several in a row; what is behind them moves up."""
         if isinstance(index, slice):
-            start, end, step = index.indices(self._length)
+            start, end, step = plain_slice(index).indices(self._length)
             if step != 1:
                 raise MisuseError("only items in a row can be taken out of a Vec at once")
         else:
-            start = self._check_index(index)
+            start = self._place(index)
             end = start + 1
-        if end > start:
-            left = self._length - (end - start)
-            self.data[start:left] = self.data[end : self._length]
-            self._length = left
+        self._take_out(start, end)
 
-    def _check_index(self, index: int) -> int:
+    def _take_out(self, start: int, end: int) -> None:
+        """Take out the items from `start` up to `end`."""
+        block = self._storage.hold()
+        try:
+            if end > start:
+                length: int = self._length
+                left = length - (end - start)
+                self._data[start:left] = self._data[end:length]
+                self._length = left
+        finally:
+            self._storage.let_go(block)
+
+    def _place(self, index: SupportsIndex) -> int:
+        """An index as one from 0 on; IndexError where there is no such item."""
+        place: int = index if isinstance(index, int) else plain_int(index)
         length: int = self._length
-        if index < 0:
-            index += length
-        if not 0 <= index < length:
-            raise IndexError(f"index {index} is outside a Vec of {length} items")
-        return index
+        if place < 0:
+            place += length
+        if not 0 <= place < length:
+            raise IndexError(f"index {number_text(place)} is outside a Vec of {length} items")
+        return place
 
     def __iter__(self) -> Iterator[Any]:
         """The items in order, as a list does it: those that are added meanwhile included. `view` is faster."""
         self.check_open()
         return _Items(self)
 
-    def fill(self, item: int | float, count: int) -> None:
+    def fill(self, item: SupportsIndex | SupportsFloat, count: SupportsIndex) -> None:
         """Append `count` copies of one item."""
-        if count < 0:
-            raise MisuseError(f"count must not be negative: {count}")
-        if count == 0:
+        copies = as_count(count, "count")
+        pattern = as_items((item,), self.format)
+        self.check_open()
+        if copies == 0:
             return
-        as_items((item,), self.format)
-        self.reserve(count)
-        start: int = self._length
-        self.data[start] = item  # type: ignore[assignment]
-        done = 1
-        while done < count:
-            step = min(done, count - done)
-            self.data[start + done : start + done + step] = self.data[start : start + step]
-            done += step
-        self._length += count
+        self.reserve(copies)
+        block = self._storage.hold()
+        try:
+            start: int = self._length
+            data = self._data
+            data[start : start + 1] = pattern
+            done = 1
+            while done < copies:
+                step = min(done, copies - done)
+                data[start + done : start + done + step] = data[start : start + step]
+                done += step
+            self._length = start + copies
+        finally:
+            self._storage.let_go(block)
 
     def copy(self) -> Vec[A]:
         """A Vec of its own with the same items, over the same allocator, with no spare capacity."""
         self.check_open()
         copy: Vec[A] = Vec(self.allocator, self.format, self._length)
-        copy.extend(self.view)
+        try:
+            copy.extend(self.view)
+        except BaseException:
+            copy.close()
+            raise
         return copy
 
-    def truncate(self, length: int) -> None:
+    def truncate(self, length: SupportsIndex) -> None:
         """Keep the first `length` items and the capacity."""
-        if not 0 <= length <= self._length:
-            raise IndexError(f"cannot truncate a Vec of {self._length} items to {length}")
-        self._length = length
+        left: int = length if isinstance(length, int) else plain_int(length)
+        self.check_open()
+        if not 0 <= left <= self._length:
+            raise IndexError(f"cannot truncate a Vec of {self._length} items to {number_text(left)}")
+        self._length = left
 
     def clear(self) -> None:
         """Drop all items, keep the capacity."""
+        self.check_open()
         self._length = 0
 
     def shrink_to_fit(self) -> None:
         """Give back the capacity behind the last item."""
+        self.check_open()
         if self.capacity > self._length:
             self._set_capacity(self._length)
 
     @property
     def view(self) -> memoryview:
-        """The items, without a copy; stale once the Vec grows, shrinks or closes."""
+        """The items, without a copy; stale once the Vec grows, shrinks or closes, or its memory is revoked."""
         self.check_open()
-        return self.data[: self._length]
+        return self._data[: self._length]
 
     def numpy(self) -> Any:
         """The items as a numpy array, without a copy. Needs numpy."""
@@ -275,11 +353,14 @@ class Vec(Generic[A]):
 
     def close(self) -> None:
         """Give the memory back; closing twice is harmless."""
-        release_view(self.data)
-        self._storage.close()
+        self._storage.check_not_held()
+        release_view(self._data)
         self._length = 0
         self.capacity = 0
-        self.data = self._storage.view(self.format)
+        try:
+            self._storage.close()
+        finally:
+            self._data = self._storage.view(self.format)
 
     def __enter__(self) -> Self:
         return self
@@ -307,15 +388,15 @@ class _Items:
         return self
 
     def __next__(self) -> Any:
+        data: memoryview[Any] = self._vec.data
         index = self._next
         if index >= self._vec._length:
             raise StopIteration
         self._next = index + 1
-        data: memoryview[Any] = self._vec.data
         return data[index]
 
 
-def as_items(items: ReadableBuffer | Iterable[float], format: str) -> memoryview:
+def as_items(items: ReadableBuffer | Iterable[SupportsIndex | SupportsFloat], format: str) -> memoryview:
     """Any buffer or iterable as a contiguous view of one format, without a copy where that is possible.
 
     Raises ValueError or TypeError where an item does not fit the format.
@@ -327,11 +408,22 @@ def as_items(items: ReadableBuffer | Iterable[float], format: str) -> memoryview
     else:
         if view.ndim == 1 and view.c_contiguous and _SAME_FORMAT.get(view.format, view.format) == format:
             return view if view.format == format else view.cast("B").cast(format)  # type: ignore[call-overload]
-        values = view.tolist()
+        try:
+            values = view.tolist()
+        except NotImplementedError:
+            # Python reads only numbers in the machine's own order; numpy gives those of other orders one by one.
+            values = items
     try:
         return memoryview(array(format, list(values)))
     except OverflowError as error:
         raise ValueError(f"an item does not fit format {format!r}: {error}") from None
+
+
+def as_item(item: SupportsIndex | SupportsFloat, format: str) -> Any:
+    """One item as a plain number, as `as_items`."""
+    # The compiler takes the items of a plain memoryview for ints.
+    items: Any = as_items((item,), format)
+    return items[0]
 
 
 # What C calls a long is what we call 'q' where it has eight bytes.

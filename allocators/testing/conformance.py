@@ -235,6 +235,8 @@ def _huge_requests_are_refused(case: Case, random: random.Random) -> None:
                 _must_refuse(case, size, align)
                 if held is not None and checked.grow(held, size, align, zeroed=random.random() < 0.5):
                     raise checked.fail(f"a block has grown to {size} bytes")
+                if held is not None and checked.resize_in_place(held, size, align):
+                    raise checked.fail(f"a block has been resized in place to {size} bytes")
     for align in (1 << 52, 1 << 62):
         _must_refuse(case, 8, align)
         _must_refuse(case, MAX_SIZE - (align - 1), align)
