@@ -320,8 +320,9 @@ class Table(Generic[A]):
         """Keep the first `length` rows and the capacity."""
         left: int = length if isinstance(length, int) else plain_int(length)
         self._storage.check()
-        if not 0 <= left <= self._length:
-            raise IndexError(f"cannot truncate a table of {self._length} rows to {number_text(left)}")
+        present: int = self._length
+        if not 0 <= left <= present:
+            raise IndexError(f"cannot truncate a table of {present} rows to {number_text(left)}")
         self._length = left
 
     def clear(self) -> None:

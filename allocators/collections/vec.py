@@ -326,8 +326,9 @@ class Vec(Generic[A]):
         """Keep the first `length` items and the capacity."""
         left: int = length if isinstance(length, int) else plain_int(length)
         self.check_open()
-        if not 0 <= left <= self._length:
-            raise IndexError(f"cannot truncate a Vec of {self._length} items to {number_text(left)}")
+        present: int = self._length
+        if not 0 <= left <= present:
+            raise IndexError(f"cannot truncate a Vec of {present} items to {number_text(left)}")
         self._length = left
 
     def clear(self) -> None:
