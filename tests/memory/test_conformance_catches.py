@@ -431,7 +431,15 @@ SHRINK = settings(
     stateful_step_count=10, phases=[Phase.generate, Phase.shrink], derandomize=True, database=None, print_blob=False
 )
 #: What the machine does not try, or tries too rarely.
-NOT_FOR_THE_MACHINE = (OwnsEverything, HalfReset, StaysProtected, WrapsInPlace, ReturnsNone, AnyMemoryError, Overlapping)
+NOT_FOR_THE_MACHINE = (
+    OwnsEverything,
+    HalfReset,
+    StaysProtected,
+    WrapsInPlace,
+    ReturnsNone,
+    AnyMemoryError,
+    Overlapping,
+)
 
 
 @pytest.mark.parametrize(
