@@ -7,12 +7,14 @@ if TYPE_CHECKING:
     from typing import Final
 
 _SUFFIXES: Final = "KMGT"
+#: Python refuses to read thousands of digits.
+_MOST_DIGITS: Final = 100
 
 
 def parse_size(text: str) -> int:
     """The number of bytes in decimal digits with an optional K, M, G or T, each 1024 times the one before.
 
-    Raises ValueError for anything else.
+    Raises ValueError for anything else, and for more than any memory has.
     """
     digits = text
     shift = 0
@@ -21,6 +23,8 @@ def parse_size(text: str) -> int:
         shift = 10 * (_SUFFIXES.index(text[-1].upper()) + 1)
     if not digits.isascii() or not digits.isdigit():
         raise ValueError(f"want a number of bytes such as 4096, 64K or 2M, not {text!r}")
+    if len(digits) > _MOST_DIGITS:
+        raise ValueError(f"no memory has a number of bytes with {len(digits)} digits")
     return int(digits) << shift
 
 

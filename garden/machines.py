@@ -40,6 +40,10 @@ ENGINES: Final = ("auto", "jit", "interpreter", "reference")
 MOST_ROWS: Final = 1 << 15
 
 
+#: More than any process has; a `Layout` may not be much larger.
+_MOST_SPILL_BYTES: Final = 1 << 62
+
+
 class MachineOptions:
     """How programs run. `engine` is one of `ENGINES`, ValueError for another.
 
@@ -150,7 +154,7 @@ def _jit(compilation: Compilation, options: MachineOptions, target: str, pages: 
 
 
 def _spill_bytes(options: MachineOptions) -> int:
-    return SPILL_BYTES if options.stack_size is None else options.stack_size
+    return SPILL_BYTES if options.stack_size is None else min(options.stack_size, _MOST_SPILL_BYTES)
 
 
 def _frame_limit(options: MachineOptions) -> int:

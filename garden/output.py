@@ -1,4 +1,8 @@
-"""Output: what a program writes, kept back until there is enough of it to be worth handing on. Loads nothing else."""
+"""Output: how bytes reach standard output and standard error, and what a program writes until there is enough of it.
+
+`docs/how-to/run-a-program.md` says what all engines and executables do with the standard streams. Executables do it in
+garden (`garden/native/executable/host.garden`). Loads nothing else.
+"""
 
 from __future__ import annotations
 
@@ -9,40 +13,125 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Final
+    from typing import Any, Final
 
 #: Bytes of output that are kept back before they are written.
 BUFFER_BYTES: Final = 1 << 13
 
 
+class OutputError(OSError):
+    """Standard output cannot be written."""
+
+
+class ReaderGone(OutputError, BrokenPipeError):
+    """Standard output is a pipe or socket that nobody will read any more."""
+
+
 def write_stdout(data: bytes) -> None:
-    """Write UTF-8 to the standard output that Python has at the moment. OSError where that is impossible."""
-    stdout = sys.stdout
-    if stdout is None:
+    """Write UTF-8 to the standard output that Python has at the moment, all of it, and flush.
+
+    Waits where a non-blocking file takes no more for now. Raises `OutputError` where writing is impossible.
+    """
+    try:
+        _write(sys.stdout, data)
+    except (OSError, ValueError) as error:
+        raise _output_error(error) from error
+
+
+def flush_stdout() -> None:
+    """Write what Python code has printed so far. Raises `OutputError`."""
+    try:
+        if sys.stdout is not None:
+            _flush(sys.stdout)
+    except (OSError, ValueError) as error:
+        raise _output_error(error) from error
+
+
+def write_stderr(data: bytes) -> None:
+    """Write UTF-8 to standard error, as `write_stdout` does. What cannot be written there is lost."""
+    try:
+        _write(sys.stderr, data)
+    except (OSError, ValueError):
+        pass
+
+
+def stdout_is_terminal() -> bool:
+    """Whether somebody sees standard output as it is written."""
+    try:
+        return sys.stdout is not None and sys.stdout.isatty()
+    except (AttributeError, ValueError):
+        return False
+
+
+def _output_error(error: OSError | ValueError) -> OutputError:
+    # ValueError is what Python has for a file object that was closed.
+    number = (error.errno or errno.EIO) if isinstance(error, OSError) else errno.EBADF
+    kind = ReaderGone if number == errno.EPIPE else OutputError
+    return kind(number, os.strerror(number))
+
+
+def _write(stream: Any, data: bytes) -> None:
+    if stream is None:
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))
-    binary = getattr(stdout, "buffer", None)
+    binary = getattr(stream, "buffer", None)
     if binary is None:
-        stdout.write(data.decode())
+        stream.write(data.decode(errors="backslashreplace"))
     else:
         # What Python code has printed so far comes first.
-        stdout.flush()
-        binary.write(data)
-    stdout.flush()
+        _flush(stream)
+        left = memoryview(data)
+        while left:
+            try:
+                written = binary.write(left)
+            except BlockingIOError as error:
+                left = left[error.characters_written :]
+                _wait(binary)
+                continue
+            if written is None:
+                # A raw file has no room for now.
+                _wait(binary)
+            else:
+                left = left[written:]
+    _flush(stream)
+
+
+def _flush(stream: Any) -> None:
+    while True:
+        try:
+            stream.flush()
+            return
+        except BlockingIOError:
+            _wait(stream)
+
+
+def _wait(stream: Any) -> None:
+    """Wait until a non-blocking file has room, or has failed."""
+    import select
+
+    poll = select.poll()
+    poll.register(stream.fileno(), select.POLLOUT)
+    poll.poll()
 
 
 class Output:
     """The output of one program. `write` is given whole pieces of it, as UTF-8."""
 
-    __slots__ = ("_buffer", "_write")
+    __slots__ = ("_buffer", "_write", "unbuffered")
 
     def __init__(self, write: Callable[[bytes], object]) -> None:
         self._write: Final = write
         self._buffer = bytearray()
+        #: Whether output is handed on as it comes, since a terminal shows it.
+        self.unbuffered = False
+
+    def begin(self) -> None:
+        """Begin a run."""
+        self.unbuffered = self._write is write_stdout and stdout_is_terminal()
 
     def add(self, data: bytes) -> None:
         """Add UTF-8 to the output."""
         self._buffer += data
-        if len(self._buffer) >= BUFFER_BYTES:
+        if self.unbuffered or len(self._buffer) >= BUFFER_BYTES:
             self.flush()
 
     def flush(self) -> None:

@@ -5,20 +5,21 @@ from __future__ import annotations
 import argparse
 
 from garden.native.cache import Cache
+from garden.output import write_stdout
 
 
 def cache(options: argparse.Namespace) -> int:
     """Print the directory, and number and bytes of the images in it or, with `--clear`, of those that were removed."""
     images = Cache()
-    print(images.directory)
     problem = images.problem()
     if problem is not None:
-        print(f"not used: {problem}")
+        figures = f"not used: {problem}"
     elif options.clear:
-        print(f"removed {_amount(*images.clear())}")
+        figures = f"removed {_amount(*images.clear())}"
     else:
         sizes = [size for _, size in images.entries()]
-        print(_amount(len(sizes), sum(sizes)))
+        figures = _amount(len(sizes), sum(sizes))
+    write_stdout(f"{images.directory}\n{figures}\n".encode(errors="surrogateescape"))
     return 0
 
 

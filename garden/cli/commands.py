@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from time import perf_counter
 
 from allocators import Allocator
 from allocators.sizes import parse_size
 from garden.bytecode.disassemble import disassemble
+from garden.cli.program_file import ReadError, read_program
 from garden.cli.report import UsageError, fail, guarded, say
 from garden.cli.stats import stats_table
 from garden.errors import CompileError, EngineError
@@ -19,8 +18,8 @@ from garden.ir.ir import Ir
 from garden.ir.passes import PASSES
 from garden.ir.printer import print_ir
 from garden.machines import MachineOptions, is_for_jit, make_machine
+from garden.output import write_stdout
 from garden.pipeline import Compilation, StageAllocators
-from garden.source import Source
 from garden.std import STANDARD
 from garden.syntax.printer import print_ast, print_tokens
 from garden.types.printer import print_types
@@ -63,7 +62,10 @@ def _run(options: argparse.Namespace, compilation: Compilation) -> int:
         if options.perf_map and not isinstance(machine, Machine):
             from garden.native.codegen.dump import write_perf_map
 
-            write_perf_map(machine.symbols)
+            try:
+                write_perf_map(machine.symbols)
+            except OSError as error:
+                return fail(f"cannot write {error.filename}: {error.strerror}", 1)
         compiled = perf_counter()
         machine.run()
         ran = perf_counter()
@@ -114,6 +116,8 @@ def _build(options: argparse.Namespace, compilation: Compilation) -> int:
     target = options.target or host_target()
     if target is None:
         raise UsageError("no executable can run on this system: name another one with --target")
+    if options.program.is_at(options.output):
+        raise UsageError(f"the output {options.output} is the program itself")
     heap_limit = DEFAULT_LIMIT if options.heap_limit is None else _size(options.heap_limit)
     stack_bytes = STACK_BYTES if options.stack_size is None else _size(options.stack_size)
     try:
@@ -122,8 +126,8 @@ def _build(options: argparse.Namespace, compilation: Compilation) -> int:
         raise EngineError(f"making an executable needs llvmlite: {error}") from error
     try:
         aot.write_executable(options.output, content)
-    except OSError as error:
-        return fail(f"cannot write {options.output}: {error.strerror or error}", 1)
+    except (OSError, ValueError) as error:
+        return fail(f"cannot write {options.output}: {getattr(error, 'strerror', None) or error}", 1)
     return 0
 
 
@@ -137,7 +141,7 @@ def _check(options: argparse.Namespace, compilation: Compilation) -> int:
             pass
     if options.json:
         found = compilation.in_source_order()
-        print(json.dumps([diagnostic.as_dict(compilation.source) for diagnostic in found], indent=2))
+        _print(json.dumps([diagnostic.as_dict(compilation.source) for diagnostic in found], indent=2))
         return 1 if found else 0
     compilation.require_valid()
     return 0
@@ -162,7 +166,7 @@ def _dump(options: argparse.Namespace, compilation: Compilation) -> int:
         text = _dump_native(product, compilation)
     else:
         text = disassemble(compilation.emit())
-    print(text.rstrip("\n"))
+    _print(text.rstrip("\n"))
     compilation.require_valid()
     return 0
 
@@ -190,7 +194,7 @@ def _dump_pass(name: str, compilation: Compilation) -> None:
     def keep(done: str, ir: Ir[Allocator]) -> None:
         texts.append(print_ir(ir))
         if done == name:
-            sys.stdout.write(f"// before {name}\n{texts[-2]}\n// after {name}\n{texts[-1]}")
+            _print(f"// before {name}\n{texts[-2]}\n// after {name}\n{texts[-1]}".rstrip("\n"))
 
     compilation.optimise(keep)
 
@@ -202,24 +206,23 @@ def _with_compilation(options: argparse.Namespace, action: Callable[[argparse.Na
     except ValueError as error:
         return fail(str(error), 2)
     try:
-        source = _read(options.file)
-    except (OSError, ValueError) as error:
+        if options.program is None:
+            options.program = read_program(options.file)
+    except ReadError as error:
         plain.close()
-        return fail(f"cannot read {options.file}: {getattr(error, 'strerror', None) or error}", 1)
+        return fail(str(error), 1)
+    source = options.program.source
     with plain:
         allocators = plain.metered() if options.alloc_stats else plain
         with Compilation(source, allocators, STANDARD, level=options.level) as compilation:
             status = guarded(lambda: action(options, compilation), source, lambda: compilation.stage)
         if options.alloc_stats:
-            sys.stdout.flush()
-            sys.stderr.write(stats_table(allocators))
+            say(stats_table(allocators).rstrip("\n"))
     return status
 
 
-def _read(file: str) -> Source:
-    if file == "-":
-        return Source("<stdin>", sys.stdin.buffer.read())
-    return Source(file, Path(file).read_bytes())
+def _print(text: str) -> None:
+    write_stdout(f"{text}\n".encode(errors="backslashreplace"))
 
 
 def _size(text: str) -> int:

@@ -7,11 +7,12 @@ name of a function wherever it is (`len`). Without one, the packages are listed.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Mapping
 
 from allocators.report.table import table
 from allocators.spelling import closest
+from garden.cli.report import fail
+from garden.output import write_stdout
 from garden.std import STANDARD
 from garden.types.host import HostFunction, Package
 
@@ -19,10 +20,9 @@ from garden.types.host import HostFunction, Package
 def doc(options: argparse.Namespace) -> int:
     """Print the documentation that is asked for."""
     try:
-        sys.stdout.write(describe(STANDARD, options.query))
+        write_stdout(describe(STANDARD, options.query).encode())
     except LookupError as error:
-        print(f"garden: {error}", file=sys.stderr)
-        return 1
+        return fail(str(error), 1)
     return 0
 
 

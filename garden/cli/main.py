@@ -1,19 +1,22 @@
 """The `garden` command: reads the command line and carries it out.
 
-Exit codes: 0 for success, 1 for a diagnostic, a trap or a file that cannot be read, 2 for a wrong command line. Output
-of the program and what was asked for (dumps, documentation) go to standard output, all else that is said about the
-program to standard error.
+Exit codes and what is written where: see `docs/how-to/run-a-program.md`.
 """
 
 from __future__ import annotations
 
 import gc
+import os
 import sys
+
+from garden.output import OutputError, flush_stdout, write_stdout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
+
+    from garden.cli.program_file import ProgramFile
 
 COMMANDS = ("run", "build", "check", "dump", "doc", "cache")
 #: What a shell has for a program that Ctrl-C has ended.
@@ -29,43 +32,72 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         words = list(sys.argv[1:] if arguments is None else arguments)
         status = _carry_out(words, own_process=arguments is None)
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        flush_stdout()
         return status
-    except OSError as error:
-        # What is read, and files that are written, have been dealt with where that happens.
+    except OutputError as error:
         from garden.cli.report import output_failed
 
         return output_failed(error)
+    except OSError as error:
+        return _fail(str(error), 1)
+    except MemoryError:
+        return _fail("out of memory", 1)
     except KeyboardInterrupt:
         # While a program runs, it is a trap; this was before or after.
-        from garden.cli.report import fail
+        return _fail("interrupted", _INTERRUPTED)
 
-        return fail("interrupted", _INTERRUPTED)
+
+def _fail(message: str, status: int) -> int:
+    from garden.cli.report import fail
+
+    return fail(message, status)
 
 
 def command() -> int:
     """What the process of the command does: `main`, and then end."""
+    _occupy_closed()
     status = main()
+    # What is lost has been reported, or cannot be. Python would try again at its end.
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     # At its end Python looks through all objects for cycles that nobody refers to, which takes longer than a small
     # program. Their memory goes back to the system anyway.
     gc.freeze()
     return status
 
 
+def _occupy_closed() -> None:
+    """Let no file that is opened later become a standard stream that was closed: reading or writing it still fails."""
+    path_only = getattr(os, "O_PATH", None)
+    if path_only is None:
+        return
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            # The lowest number is taken, which is this one.
+            os.set_inheritable(os.open("/", path_only), True)
+
+
 def _carry_out(words: list[str], *, own_process: bool) -> int:
     if words and words[0] not in COMMANDS and not _is_global_option(words[0]):
         # `garden FILE` is short for `garden run FILE`, with options anywhere.
         words.insert(0, "run")
+    file: ProgramFile | None = None
     # Imported late, so that help, usage errors and documentation cost no compiler, and a warm start not even argparse.
     if words and words[0] == "run":
         from garden.cli import warm
 
-        status = warm.run(words[1:], own_process=own_process)
-        if status is not None:
-            return status
+        done = warm.run(words[1:], own_process=own_process)
+        if isinstance(done, int):
+            return done
+        file = done
     elif words and words[0] in ("-V", "--version"):
-        print(_version())
+        write_stdout(f"{_version()}\n".encode())
         return 0
     try:
         options = _parser().parse_args(words)
@@ -82,6 +114,7 @@ def _carry_out(words: list[str], *, own_process: bool) -> int:
     from garden.cli import commands
 
     options.own_process = own_process
+    options.program = file
     handlers = {"run": commands.run, "build": commands.build, "check": commands.check, "dump": commands.dump}
     return handlers[options.command](options)
 

@@ -7,6 +7,7 @@ import sys
 
 from allocators.errors import AllocError
 from garden.errors import CompileError, EngineError, Trap
+from garden.output import ReaderGone, write_stderr
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,19 +63,14 @@ def fail(message: str, status: int) -> int:
 
 def output_failed(error: OSError) -> int:
     """Say that the output cannot be written, unless its reader has gone away, and return the exit code."""
-    if sys.stdout is not None:
-        # Else Python would try again, and complain, when it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    if isinstance(error, BrokenPipeError):
+    if isinstance(error, ReaderGone):
         return _READER_HAS_GONE
     return fail(f"cannot write the output: error {error.errno}: {error.strerror}", 1)
 
 
 def say(line: str) -> None:
-    """Write a line to standard error, after all output so far."""
-    if sys.stdout is not None:
-        sys.stdout.flush()
-    print(line, file=sys.stderr)
+    """Write a line to standard error."""
+    write_stderr(f"{line}\n".encode(errors="backslashreplace"))
 
 
 def color() -> bool:

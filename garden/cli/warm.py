@@ -1,7 +1,7 @@
 """The warm start: a program that was compiled before is run without the compiler, nor anything else that takes long.
 
 It is for the command lines that are the rule, and for the engines `jit` and `auto`. Whatever else is asked for, and
-whatever is wrong with it or with the file, is left to `garden.cli.commands`, and so is a program that is not in the
+whatever is wrong with it, is left to `garden.cli.commands`, and so is a program that is not in the
 cache. Nobody can tell by the output which of the two has run a program.
 
 Costs: what is imported here is what a start takes. Hence no module on the way imports `typing`, `collections` or `re`,
@@ -11,18 +11,19 @@ which take longer than all else together. Where one needs a heap, it is loaded t
 from __future__ import annotations
 
 from garden.cli.become import become_kept, can_become, executable_key
-from garden.cli.report import guarded
+from garden.cli.program_file import ReadError, read_program
+from garden.cli.report import fail, guarded
 from garden.errors import ImageError
 from garden.native.cache import Cache
 from garden.native.codegen.programs import load_program, program_key, standard_hosts
 from garden.native.target import host_target
-from garden.source import Source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from allocators import Arena, PageAlloc
+    from garden.cli.program_file import ProgramFile
 
 _ENGINES = ("auto", "jit")
 
@@ -41,27 +42,28 @@ class _Options:
         return not self.backtrace and self.heap_limit is None and self.stack_size is None
 
 
-def run(words: Sequence[str], *, own_process: bool = False) -> int | None:
-    """Run a program as `garden run` with these words does. The exit code, or None where that is not for here.
+def run(words: Sequence[str], *, own_process: bool = False) -> int | ProgramFile | None:
+    """Run a program as `garden run` with these words does, and return the exit code.
 
-    In a process of its own that may be replaced, it does not return at all where the cache has an executable.
+    Where that is not for here, it is the program if that has been read, else None. In a process of its own that may be
+    replaced, it does not return at all where the cache has an executable.
     """
     options = _options(words)
     target = host_target()
     if options is None or target is None:
         return None
     try:
-        with open(options.file, "rb") as file:
-            source = Source(options.file, file.read())
-    except (OSError, ValueError):
-        return None
+        file = read_program(options.file)
+    except ReadError as error:
+        return fail(str(error), 1)
+    source = file.source
     if own_process and options.is_plain() and can_become():
         become_kept(Cache(), executable_key(source, target, options.level))
     key = program_key(source.text, target, level=options.level, backtrace=options.backtrace)
     program = load_program(Cache(), key)
     hosts = None if program is None else standard_hosts(program)
     if program is None or hosts is None:
-        return None
+        return file
     from garden.native.image.load import Image
     from garden.native.run.jit import JitMachine, externals
 
@@ -78,7 +80,7 @@ def run(words: Sequence[str], *, own_process: bool = False) -> int | None:
     try:
         image = Image(program.object, None, externals())
     except ImageError:
-        return None
+        return file
     machine = JitMachine(
         program,
         image,

@@ -59,12 +59,20 @@ def default_directory() -> str:
     """`GARDEN_CACHE_DIR`, else `garden` in `XDG_CACHE_HOME`, else in `.cache` of the user's home; may be no path."""
     chosen = os.environ.get("GARDEN_CACHE_DIR")
     if chosen:
-        return os.path.abspath(chosen)
+        return _absolute(chosen)
     caches = os.environ.get("XDG_CACHE_HOME", "")
     # The specification of the variable says that a relative path is to be ignored.
     if not os.path.isabs(caches):
         caches = os.path.join(os.path.expanduser("~"), ".cache")
     return os.path.join(caches, "garden")
+
+
+def _absolute(path: str) -> str:
+    """The absolute form of a path, or the path itself where the working directory has been removed."""
+    try:
+        return os.path.abspath(path)
+    except OSError:
+        return path
 
 
 class Cache:
@@ -74,7 +82,7 @@ class Cache:
     """
 
     def __init__(self, directory: str | None = None, *, budget: int = BUDGET) -> None:
-        self.directory = default_directory() if directory is None else os.path.abspath(directory)
+        self.directory = default_directory() if directory is None else _absolute(directory)
         self.budget = budget
 
     def load(self, key: bytes) -> bytes | None:
@@ -154,7 +162,8 @@ class Cache:
         if sys.platform == "win32":
             raise OSError("there is no native code on Windows")
         if not os.path.isabs(self.directory):
-            raise OSError("the user has no home directory")
+            unknown = self.directory.startswith("~")
+            raise OSError("the user has no home directory" if unknown else "the working directory has been removed")
         directory = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
             _check_owner(os.fstat(directory))

@@ -285,7 +285,7 @@ def test_ctrl_c_before_the_program_runs_is_no_traceback(capfd: Captured, monkeyp
     def interrupted(*arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(commands, "_read", interrupted)
+    monkeypatch.setattr(commands, "read_program", interrupted)
     assert main(["check", FIB]) == 130
     assert capfd.readouterr() == ("", "garden: interrupted\n")
 

@@ -15,6 +15,7 @@ starts in some 0.2 ms.
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
 from bisect import bisect_left
@@ -169,6 +170,8 @@ def write_executable(path: str, content: bytes) -> None:
         with open(path, "wb") as file:
             file.write(content)
         return
+    if not os.path.basename(path):
+        raise OSError(errno.ENOENT, os.strerror(errno.ENOENT))
     path = os.path.realpath(path)
     unfinished = f"{path}.{os.urandom(8).hex()}"
     try:
