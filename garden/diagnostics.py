@@ -66,6 +66,13 @@ CODES: Final[dict[str, str]] = {
     "T0007": "interrupted",
 }
 
+#: General categories of Unicode: marks on the character before, formatting, control characters.
+_NO_WIDTH: Final = ("Mn", "Me", "Cf", "Cc")
+_SOFT_HYPHEN: Final = "\xad"
+#: The Jamo that complete a Korean syllable.
+_FIRST_VOWEL: Final = "\u1160"
+_LAST_FINAL: Final = "\u11ff"
+
 #: Bytes of a source line that are shown; of a longer one it is a part around the mistake.
 MAX_SHOWN: Final = 240
 
@@ -106,8 +113,8 @@ class Diagnostic:
         marked = text[start : min(start + self.length, last)].decode("utf-8", "replace")
         after = text[start:last].decode("utf-8", "replace") + ("..." if last < len(text) else "")
         # Tabs stay tabs, so that the underline stands below what it marks however wide they are shown.
-        indent = "".join(["\t" if char == "\t" else " " for char in before])
-        underline = "~" * max(1, len(marked))
+        indent = "".join(["\t" if char == "\t" else " " * width(char) for char in before])
+        underline = "~" * max(1, sum([width(char) for char in marked]))
         red, bold, plain = ("\x1b[31m", "\x1b[1m", "\x1b[0m") if color else ("", "", "")
         lines = [
             f"{bold}{source.name}:{line}:{column}: {red}{self.code}{plain}{bold}: {self.message}{plain}",
@@ -136,6 +143,21 @@ class Diagnostic:
 
     def __repr__(self) -> str:
         return f"<Diagnostic {self.code} at {self.start}: {self.message}>"
+
+
+def width(char: str) -> int:
+    """How many columns a terminal shows a character in; for a tab, which depends on its place, 1.
+
+    That is the Unicode property East Asian Width, and 0 for what changes the character before it or is not shown. What
+    terminals make of several characters together, such as a family of emoji, is not known.
+    """
+    if " " <= char <= "~" or char == "\t":
+        return 1
+    import unicodedata
+
+    if (unicodedata.category(char) in _NO_WIDTH and char != _SOFT_HYPHEN) or _FIRST_VOWEL <= char <= _LAST_FINAL:
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 
 
 def _shown_part(line: bytes, start: int) -> tuple[int, int]:

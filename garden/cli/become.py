@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from garden.native.cache import Cache
     from garden.source import Source
 
-#: As Linux has them; the module `signal` takes longer to load than a program to run.
-_SIGPIPE: Final = 13
-_SIG_DFL: Final = 0
 #: Of `memfd_create`, since Linux 6.3: what is in the file may be executed.
 _MFD_EXEC: Final = 0x10
 
@@ -55,16 +52,11 @@ def become(executable: bytes) -> None:
         file = _in_memory(executable)
     except OSError:
         return
-    import _signal  # type: ignore[import-not-found]
-
-    # Python ignores it, and what is ignored stays so.
-    before = _signal.signal(_SIGPIPE, _SIG_DFL)
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
         os.execve(file, ["garden"], os.environ)
     except OSError:
-        _signal.signal(_SIGPIPE, before)
         os.close(file)
 
 

@@ -9,12 +9,13 @@ import gc
 import os
 import sys
 
-from garden.output import OutputError, flush_stdout, write_stdout
+from garden.output import OutputError, flush_stdout, write_stderr, write_stdout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
+    from typing import NoReturn
 
     from garden.cli.program_file import ProgramFile
 
@@ -126,11 +127,21 @@ def _is_global_option(word: str) -> bool:
 def _parser() -> argparse.ArgumentParser:
     import argparse
 
-    parser = argparse.ArgumentParser(prog="garden", description="Compiler and virtual machine for garden programs.")
+    class Parser(argparse.ArgumentParser):
+        """Help goes to standard output and mistakes to standard error, even where the latter is closed."""
+
+        def print_help(self, file: object = None) -> None:
+            write_stdout(self.format_help().encode())
+
+        def error(self, message: str) -> NoReturn:
+            write_stderr(f"{self.format_usage()}{self.prog}: error: {message}\n".encode(errors="backslashreplace"))
+            self.exit(2)
+
+    parser = Parser(prog="garden", description="Compiler and virtual machine for garden programs.")
     parser.add_argument("-V", "--version", action="store_true", help="show the version")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
-    common = argparse.ArgumentParser(add_help=False)
+    common = Parser(add_help=False)
     common.add_argument("file", metavar="FILE", help="the program, or - for standard input")
     common.add_argument("-O", dest="level", type=int, choices=(0, 1), default=1, help="optimisation level (default 1)")
     common.add_argument(
@@ -170,7 +181,7 @@ def _parser() -> argparse.ArgumentParser:
     check = commands.add_parser("check", parents=[common], help="report the mistakes in a program")
     check.add_argument("--json", action="store_true", help="print them as JSON, to standard output")
 
-    product = argparse.ArgumentParser(add_help=False)
+    product = Parser(add_help=False)
     product.add_argument("product", choices=DUMPS, metavar="{" + ",".join(DUMPS) + "}", help="what to print")
     dump = commands.add_parser("dump", parents=[product, common], help="print what a stage makes of a program")
     dump.add_argument("--pass", dest="pass_name", metavar="NAME", help="with ir: before and after one pass")

@@ -25,6 +25,7 @@ FIELDS: Final[tuple[tuple[str, str], ...]] = (
     ("strings", "strings: how many are in the table"),
     ("output", "output: the next free byte of the buffer"),
     ("output_end", "output: the end of the buffer"),
+    ("unbuffered", "output: not 0 where it is handed on as it comes, since a terminal shows it"),
     ("host_stack", "stack pointer at the entry, which a trap restores"),
     ("request_stack", "the same where the program has a stack of its own, which calls into the host leave, else 0"),
     (

@@ -243,6 +243,7 @@ class Machine(Generic[A]):
         if self._running:
             raise GardenError("the machine is running already")
         self._running = True
+        self.runtime.output.begin()
 
     def _push_arguments(self, pc: int, words: list[int]) -> None:
         self._pc = pc

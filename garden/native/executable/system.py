@@ -5,7 +5,8 @@ the executable carries with it. `host.garden` is made of them. `system_text` is 
 executable begins, and the functions of libc that LLVM takes for granted.
 
 The executable begins at `_start`, on the stack that the system gives it. The program gets a stack of its own, since
-that one has a size that is not ours to choose. SIGINT goes to `garden_interrupt`, unless it is ignored.
+that one has a size that is not ours to choose. SIGINT goes to `garden_interrupt`, unless it is ignored. SIGPIPE is
+ignored: writing fails instead, so that a reader of standard error that has gone does not change how a program ends.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from garden.diagnostics import MAX_SHOWN
+from garden.diagnostics import MAX_SHOWN, width
 from garden.native import context
 from garden.native.codegen.body import field
 from garden.native.codegen.entry import SYSTEM, functions_text
@@ -27,12 +28,17 @@ HOST_FUNCTIONS: Final = ("map_stack", "prepare", "flush", "finish", "serve")
 
 #: Numbers of the calls of Linux.
 _NUMBERS: Final = {
-    X86_64: {"write": 1, "mmap": 9, "munmap": 11, "rt_sigaction": 13, "exit_group": 231},
-    AARCH64: {"write": 64, "mmap": 222, "munmap": 215, "rt_sigaction": 134, "exit_group": 94},
+    X86_64: {"write": 1, "mmap": 9, "munmap": 11, "rt_sigaction": 13, "ioctl": 16, "exit_group": 231, "ppoll": 271},
+    AARCH64: {"write": 64, "mmap": 222, "munmap": 215, "rt_sigaction": 134, "ioctl": 29, "exit_group": 94, "ppoll": 73},
 }
 _SIGINT: Final = 2
+_SIGPIPE: Final = 13
 _SIG_IGN: Final = 1
 _SA_RESTORER: Final = 0x04000000
+#: Asks for the settings of a terminal, up to 60 bytes, which nothing else has.
+_TCGETS: Final = 0x5401
+#: In a `struct pollfd`, that there is room to write.
+_POLLOUT: Final = 4 << 32
 _READ_WRITE: Final = 3
 _PRIVATE_ANONYMOUS: Final = 0x22
 #: Takes memory as it is used, and no large pages, of which clearing the first one would take longer than to start.
@@ -48,8 +54,9 @@ _NUMBERS_CARRIED: Final = (
     "constant_words",
     "source_bytes",
     "name_bytes",
+    "widths_bytes",
 )
-_TEXTS_CARRIED: Final = ("source", "name", "messages", "errors", "failure", "no_stack")
+_TEXTS_CARRIED: Final = ("source", "name", "messages", "errors", "failure", "no_stack", "widths")
 
 _CONSTANTS: Final = {
     "first_chunk": FIRST_CHUNK,
@@ -75,6 +82,15 @@ def _call(name: str, *arguments: str | int, result: str = "{r}", unique: str = "
 INTRINSICS: Final[tuple[tuple[str, Type, str], ...]] = (
     ("write_output", Int, _call("write", 1, "{a}", "{b}")),
     ("write_error", Int, _call("write", 2, "{a}", "{b}")),
+    # Whether standard output is a terminal: then the result is 0, and what `a` is the address of is overwritten.
+    ("get_terminal", Int, _call("ioctl", 1, _TCGETS, "{a}")),
+    # Wait until a non-blocking file has room, or has failed.
+    (
+        "wait_for",
+        Int,
+        f"%wanted{{u}} = or i64 {{a}}, {_POLLOUT}\nstore i64 %wanted{{u}}, ptr @executable.wanted\n"
+        + _call("ppoll", "ptrtoint (ptr @executable.wanted to i64)", 1),
+    ),
     ("map", Int, _call("mmap", 0, "{a}", _READ_WRITE, _PRIVATE_ANONYMOUS, -1)),
     ("map_stack", Int, _call("mmap", 0, "{a}", _READ_WRITE, _PRIVATE_ANONYMOUS | _NORESERVE_STACK, -1)),
     ("unmap", Void, _call("munmap", "{a}", "{b}", result="%ignored{u}")),
@@ -105,7 +121,8 @@ def system_text(
     `name` and `source` are for messages. `entry` is the function that runs the program, and `constants` its constant
     strings, of so many words. A call that may recurse traps when less than `reserve` bytes of the stack are left.
     """
-    numbers = (stack_bytes, reserve, heap_limit, constant_words, len(source), len(name))
+    widths = _widths(source)
+    numbers = (stack_bytes, reserve, heap_limit, constant_words, len(source), len(name), len(widths))
     texts = (
         source,
         name,
@@ -113,6 +130,7 @@ def system_text(
         _lines([f": {os.strerror(number)}" for number in range(_KNOWN_ERRORS)]),
         _lines(["garden: cannot write the output: error "]),
         _lines(["garden: no memory for the stack"]),
+        widths,
     )
     carried = [
         *[f"@system.{call} = internal constant i64 {number}\n" for call, number in _NUMBERS[target].items()],
@@ -121,9 +139,16 @@ def system_text(
             for name, number in zip(_NUMBERS_CARRIED, numbers, strict=True)
         ],
         *[_text(f"executable.{name}", text) for name, text in zip(_TEXTS_CARRIED, texts, strict=True)],
+        "@executable.wanted = internal global i64 0\n",
         f'@executable.constants = internal alias i64, ptr @"{constants}"\n',
     ]
     return "".join([*carried, functions_text(target, SYSTEM), _start_text(entry), _LIBC])
+
+
+def _widths(source: bytes) -> bytes:
+    """The characters of a source that are not one column wide, a word each: UTF-8, and the width in the upper half."""
+    chars = sorted(set(source.decode(errors="replace")) - set("\t\r\n"))
+    return b"".join([c.encode().ljust(4, b"\0") + width(c).to_bytes(4, "little") for c in chars if width(c) != 1])
 
 
 def _lines(texts: list[str]) -> bytes:
@@ -140,9 +165,11 @@ _OLD_ACTION: Final = "ptrtoint (ptr @executable.old_action to i64)"
 
 def _start_text(entry: str) -> str:
     new = "ptrtoint (ptr @executable.action to i64)"
+    ignore = "ptrtoint (ptr @executable.ignore to i64)"
     return f"""\
 @executable.action = internal constant {{ ptr, i64, ptr, i64 }}
   {{ ptr @garden_interrupt, i64 {_SA_RESTORER}, ptr @garden_handled, i64 0 }}
+@executable.ignore = internal constant [4 x i64] [i64 {_SIG_IGN}, i64 0, i64 0, i64 0]
 @executable.old_action = internal global [4 x i64] zeroinitializer
 define internal i64 @executable_serve(i64 %kind, i64 %a, i64 %b) {{
   %where = load i64, ptr {field("where")}
@@ -162,6 +189,7 @@ start:
   br i1 %none, label %end, label %run
 run:
   store ptr @executable_serve, ptr {field("request")}
+  {_call("rt_sigaction", _SIGPIPE, ignore, 0, 8, result="%unpiped", unique=".0")}
   {_call("rt_sigaction", _SIGINT, new, _OLD_ACTION, 8, result="%installed", unique=".1")}
   %before = load i64, ptr @executable.old_action
   %ignored = icmp eq i64 %before, {_SIG_IGN}

@@ -59,6 +59,7 @@ _MASK: Final = FIELD["mask"]
 _STRINGS: Final = FIELD["strings"]
 _OUTPUT: Final = FIELD["output"]
 _OUTPUT_END: Final = FIELD["output_end"]
+_UNBUFFERED: Final = FIELD["unbuffered"]
 _REQUEST: Final = FIELD["request"]
 _TRAP: Final = FIELD["trap"]
 _TRAP_A: Final = FIELD["trap_a"]
@@ -166,6 +167,8 @@ class NativeMachine:
         context[_INTERRUPTED] = 0
         context[_OUTPUT] = self._buffer
         context[_OUTPUT_END] = self._buffer + OUTPUT_BYTES
+        self._output.begin()
+        context[_UNBUFFERED] = self._output.unbuffered
         self._push()
         interrupts = self._interrupts
         try:
