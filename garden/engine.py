@@ -15,8 +15,7 @@ work of the function itself, some 60 us in interpreted Python.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from threading import RLock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, overload
@@ -126,9 +125,7 @@ class Engine:
             given = self._allocators
             allocators = given if isinstance(given, StageAllocators) else StageAllocators(given)
             compilation = Compilation(source, allocators, dict(self._packages), level=self._level)
-            program = Program(self, compilation, owns_allocators=allocators is not given)
-            self._programs[id(program)] = program
-        return program
+            return Program(self, compilation, owns_allocators=allocators is not given)
 
     def close(self) -> None:
         """Close all programs; closing twice is harmless."""
@@ -165,6 +162,7 @@ class Program:
             ir = compilation.optimise()
             self.result: Final[Type] = compilation.check().types.type(ir.function_result[ir.function_count - 1])
             self._machine = make_machine(compilation, engine._options, whole=True)
+            engine._programs[id(self)] = self
         except BaseException:
             self._release()
             raise
@@ -181,7 +179,8 @@ class Program:
     @property
     def functions(self) -> dict[str, Function]:
         """The functions of the program by name, in source order. Shown as text, each is its signature."""
-        with self._open():
+        with self._engine._lock:
+            self._require_open()
             functions = [Function(self, row) for row in range(1, len(self.compilation.check().functions))]
         return {function.name: function for function in functions}
 
@@ -191,7 +190,8 @@ class Program:
         `into` is the dataclass that a record it returns becomes an instance of, or an annotation with one, such as
         `list[Point]`; without it, records become dicts.
         """
-        with self._open():
+        with self._engine._lock:
+            self._require_open()
             checked = self.compilation.check()
             symbol = checked.ast.symbols.find(name.encode())
             symbols = checked.functions.columns[3]
@@ -211,34 +211,30 @@ class Program:
     def run(self, *, into: object = None) -> Any:
         """Run the program from its start in a fresh state, and return the value of its last top-level item.
 
-        `into` is as for `function`. Raises `Trap`, with a note of where it happened, or whatever a host function
-        raises; the program can be run again after either.
+        `into` is as for `function`. Raises `Trap`, with a note of where it happened, or whatever a host function, the
+        receiver of the output or the handler of a signal raises; the program can be run again after any of them.
         """
-        with self._run() as machine:
-            return from_word(machine.heap, self.result, machine.run(), into)
+        return self._run(lambda machine: from_word(machine.heap, self.result, machine.run(), into))
 
-    @contextmanager
-    def _open(self) -> Iterator[None]:
-        """Have the engine to oneself, and the program open."""
-        with self._engine._lock:
-            if self._closed:
-                raise ValueError(f"{self.source.name} is closed")
-            yield
+    def _require_open(self) -> None:
+        if self._closed:
+            raise ValueError(f"{self.source.name} is closed")
 
-    @contextmanager
-    def _run(self) -> Iterator[AnyMachine]:
-        """The machine, for one run."""
+    def _run(self, work: Callable[[AnyMachine], Any]) -> Any:
+        """Have the machine do some work, which is one run."""
         engine = self._engine
-        with self._open():
+        with engine._lock:
+            self._require_open()
             if self._running:
                 raise GardenError(f"{self.source.name} is running already")
             if engine._options.spill is not None and engine._running:
                 raise GardenError(f"{self.source.name} cannot run: the spill stack of the engine is in use")
             assert self._machine is not None
+            # Nothing is called between here and `try`: a signal handler might raise there.
             self._running = True
             engine._running += 1
             try:
-                yield self._machine
+                return work(self._machine)
             except Trap as trap:
                 # One with a note comes from another program, which a host function has run.
                 if trap.offset >= 0 and not hasattr(trap, "__notes__"):
@@ -254,16 +250,21 @@ class Program:
             if self._running:
                 raise GardenError(f"{self.source.name} is running and cannot be closed")
             self._release()
-            self._engine._programs.pop(id(self), None)
 
     def _release(self) -> None:
+        """Give everything back, as far as that goes: what is done last is done whatever has been raised before."""
         self._closed = True
-        if self._machine is not None:
-            self._machine.close()
-            self._machine = None
-        self.compilation.close()
-        if self._owns_allocators:
-            self.allocators.close()
+        try:
+            if self._machine is not None:
+                self._machine.close()
+                self._machine = None
+        finally:
+            try:
+                self.compilation.close()
+            finally:
+                if self._owns_allocators:
+                    self.allocators.close()
+                self._engine._programs.pop(id(self), None)
 
     def __enter__(self) -> Self:
         return self
@@ -311,7 +312,8 @@ class Function:
         wanted = len(self.parameters)
         if len(arguments) != wanted:
             raise TypeError(f"`{self}` takes {wanted} argument{'' if wanted == 1 else 's'}, not {len(arguments)}")
-        with self._program._run() as machine:
+
+        def work(machine: AnyMachine) -> Any:
             machine.reset()
             words = []
             for (name, type), argument in zip(self.parameters, arguments, strict=True):
@@ -322,6 +324,8 @@ class Function:
                 except UnicodeEncodeError as error:
                     raise ValueError(f"{self.name}: parameter {name}:{type}: {error}") from error
             return from_word(machine.heap, self.result, machine.call(self._row, words), self._into)
+
+        return self._program._run(work)
 
     def __str__(self) -> str:
         return self._signature

@@ -19,6 +19,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
+from allocators._mypyc import i64
 from garden.traps import DIVISION_BY_ZERO, trap
 
 MIN_INT: Final = -(1 << 63)
@@ -39,20 +40,53 @@ def wrap(value: int) -> int:
     return value - _MODULUS if value > MAX_INT else value
 
 
-def idiv(dividend: int, divisor: int) -> int:
+# Compiled, this is arithmetic of the processor, whose results wrap by themselves. It must be: Python looks for signals
+# while it multiplies large ints, and compiled code takes the exception of a handler there for a lack of memory.
+
+
+def iadd(left: i64, right: i64) -> int:
+    """The sum of two Ints."""
+    return wrap(left + right)
+
+
+def isub(left: i64, right: i64) -> int:
+    """The difference of two Ints."""
+    return wrap(left - right)
+
+
+def imul(left: i64, right: i64) -> int:
+    """The product of two Ints."""
+    return wrap(left * right)
+
+
+def ineg(value: i64) -> int:
+    """The negation of an Int."""
+    return wrap(-value)
+
+
+def idiv(dividend: i64, divisor: i64) -> int:
     """Int division. Raises `Trap` where the divisor is 0."""
     if divisor == 0:
         raise trap(DIVISION_BY_ZERO)
-    quotient = abs(dividend) // abs(divisor)
-    return wrap(-quotient if (dividend < 0) != (divisor < 0) else quotient)
+    if divisor == -1:
+        # Of the smallest Int, the quotient is none.
+        return ineg(dividend)
+    quotient = dividend // divisor
+    if (dividend < 0) != (divisor < 0) and quotient * divisor != dividend:
+        # Python rounds down.
+        quotient += 1
+    return quotient
 
 
-def imod(dividend: int, divisor: int) -> int:
+def imod(dividend: i64, divisor: i64) -> int:
     """Int remainder. Raises `Trap` where the divisor is 0."""
     if divisor == 0:
         raise trap(DIVISION_BY_ZERO)
-    remainder = abs(dividend) % abs(divisor)
-    return -remainder if dividend < 0 else remainder
+    remainder = dividend % divisor
+    if remainder != 0 and (dividend < 0) != (divisor < 0):
+        # Python gives it the divisor's sign.
+        remainder -= divisor
+    return remainder
 
 
 def ddiv(dividend: float, divisor: float) -> float:

@@ -38,7 +38,7 @@ FIELDS: Final[tuple[tuple[str, str], ...]] = (
     ("trap_b", "second value in the message"),
     ("trap_c", "third value in the message"),
     ("where", "where the trap is: byte offset in the source, or pc"),
-    ("interrupted", "not 0 after Ctrl-C, until somebody has looked"),
+    ("interrupted", "signals that have come and wait for their handlers: bit n - 1 for signal n"),
     ("frame", "address of the frame that the trap or the failed request was in, for a backtrace"),
     ("registers", "interpreter: address of the registers"),
     ("code", "interpreter: address of the instructions"),
@@ -74,7 +74,7 @@ HOST_CALL: Final = 0  # host function a of b arguments, which stand in `argument
 CHUNK: Final = 1  # memory for a bytes on the heap, of which the current chunk has no room; returns their address
 TABLE: Final = 2  # a larger table of strings
 WRITE: Final = 3  # write b bytes from address a on; what the buffer holds comes first
-POLL: Final = 4  # look for Ctrl-C
+POLL: Final = 4  # look for signals
 FRAMES: Final = 5  # room for more frames
 SPILL_FULL: Final = 6  # end the run, since the spill stack is full
 UNKNOWN: Final = 7  # end the run, since no instruction has the opcode a

@@ -1,7 +1,10 @@
-"""Interrupts: how Ctrl-C reaches a loop of compiled code. Never compiled: that is the point."""
+"""Interrupts: how signals reach a loop of compiled code. Never compiled: that is the point."""
 
 from __future__ import annotations
 
 
 def poll() -> None:
-    """Raise KeyboardInterrupt where one is due: Python looks for signals whenever it enters interpreted code."""
+    """Run the handlers of signals that have come: Python looks for them whenever it enters interpreted code.
+
+    That is in the main thread alone. What a handler raises comes out.
+    """

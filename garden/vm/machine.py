@@ -6,15 +6,16 @@ is ever converted. Frames grow on demand up to their limit. The spill stack is a
 caller says more or brings another.
 
 A run ends with `HALT`, with a return from the outermost frame, or with an exception: a `Trap` that knows where in the
-source it happened, or whatever a host function has raised. Ctrl-C becomes a trap as well. The machine can run again
-after all of them.
+source it happened, or whatever a host function, the receiver of the output or the handler of a signal has raised.
+KeyboardInterrupt, which Ctrl-C is, becomes a trap as well. The machine can run again after all of them.
 
 Code is trusted to be well formed (see `garden.bytecode.verifier`): what is not raises IndexError or ValueError, or
 traps, but reaches no memory outside the machine.
 
 Costs: some 0.3 us an instruction in interpreted Python, and a fifth of that compiled. The loop finds an opcode by
-comparisons, as a binary tree over the groups of the opcode table and in a row, frequent ones first, inside a group. An
-addition that overflows is noticed by the register it does not fit into, so the common case pays nothing for wrapping.
+comparisons, as a binary tree over the groups of the opcode table and in a row, frequent ones first, inside a group.
+Sums wrap by themselves where this is compiled; where it is interpreted, one that overflows is noticed by the register
+it does not fit into, so the common case pays nothing.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ from garden.bytecode.ops import (
 )
 from garden.errors import GardenError, Trap
 from garden.output import Output, write_stdout
-from garden.semantics import ddiv, double_to_int, idiv, imod, wrap
+from garden.semantics import ddiv, double_to_int, iadd, idiv, imod, imul, ineg, isub
 from garden.traps import INTERRUPTED, TOO_MANY_CALLS, trap
 from garden.vm.backtrace import function_names
 from garden.vm.heap import DEFAULT_LIMIT, Heap
@@ -267,19 +268,16 @@ class Machine(Generic[A]):
         """Execute from `pc`; whatever happens, output that was written before it comes out before it."""
         self._pc = pc
         try:
-            if fresh:
-                self.reset()
-            self._execute(pc)
+            try:
+                if fresh:
+                    self.reset()
+                self._execute(pc)
+            finally:
+                self.runtime.output.flush()
         except Trap as raised:
-            self.runtime.output.flush()
             raise self._located(raised) from raised.__cause__
         except KeyboardInterrupt:
-            self.runtime.output.flush()
             raise self._located(trap(INTERRUPTED)) from None
-        except BaseException:
-            self.runtime.output.flush()
-            raise
-        self.runtime.output.flush()
         result: int = self._registers.data[0]
         return result
 
@@ -317,6 +315,7 @@ class Machine(Generic[A]):
         depth: i64 = 0
         pc: i64 = start
         op: i64 = NOP
+        left: i64 = 0
         try:
             while True:
                 for _step in range(_POLL_INTERVAL):
@@ -335,20 +334,23 @@ class Machine(Generic[A]):
                                 elif op == HALT:
                                     return
                             elif op == IADD:
+                                left = regs[word >> 16 & 0xFF]
                                 try:
-                                    regs[word >> 8 & 0xFF] = regs[word >> 16 & 0xFF] + regs[word >> 24 & 0xFF]
+                                    regs[word >> 8 & 0xFF] = left + regs[word >> 24 & 0xFF]
                                 except ValueError:
-                                    regs[word >> 8 & 0xFF] = wrap(regs[word >> 16 & 0xFF] + regs[word >> 24 & 0xFF])
+                                    regs[word >> 8 & 0xFF] = iadd(left, regs[word >> 24 & 0xFF])
                             elif op == ISUB:
+                                left = regs[word >> 16 & 0xFF]
                                 try:
-                                    regs[word >> 8 & 0xFF] = regs[word >> 16 & 0xFF] - regs[word >> 24 & 0xFF]
+                                    regs[word >> 8 & 0xFF] = left - regs[word >> 24 & 0xFF]
                                 except ValueError:
-                                    regs[word >> 8 & 0xFF] = wrap(regs[word >> 16 & 0xFF] - regs[word >> 24 & 0xFF])
+                                    regs[word >> 8 & 0xFF] = isub(left, regs[word >> 24 & 0xFF])
                             elif op == IMUL:
+                                left = regs[word >> 16 & 0xFF]
                                 try:
-                                    regs[word >> 8 & 0xFF] = regs[word >> 16 & 0xFF] * regs[word >> 24 & 0xFF]
+                                    regs[word >> 8 & 0xFF] = left * regs[word >> 24 & 0xFF]
                                 except ValueError:
-                                    regs[word >> 8 & 0xFF] = wrap(regs[word >> 16 & 0xFF] * regs[word >> 24 & 0xFF])
+                                    regs[word >> 8 & 0xFF] = imul(left, regs[word >> 24 & 0xFF])
                             elif op == ILT:
                                 regs[word >> 8 & 0xFF] = regs[word >> 16 & 0xFF] < regs[word >> 24 & 0xFF]
                             elif op == IEQ:
@@ -362,23 +364,26 @@ class Machine(Generic[A]):
                             elif op == INE:
                                 regs[word >> 8 & 0xFF] = regs[word >> 16 & 0xFF] != regs[word >> 24 & 0xFF]
                             elif op == INEG:
-                                regs[word >> 8 & 0xFF] = wrap(-regs[word >> 16 & 0xFF])
+                                regs[word >> 8 & 0xFF] = ineg(regs[word >> 16 & 0xFF])
                         elif op < DADD:
                             if op == IADD_IMM:
+                                left = regs[word >> 16 & 0xFF]
                                 try:
-                                    regs[word >> 8 & 0xFF] = regs[word >> 16 & 0xFF] + (word >> 32)
+                                    regs[word >> 8 & 0xFF] = left + (word >> 32)
                                 except ValueError:
-                                    regs[word >> 8 & 0xFF] = wrap(regs[word >> 16 & 0xFF] + (word >> 32))
+                                    regs[word >> 8 & 0xFF] = iadd(left, word >> 32)
                             elif op == ISUB_IMM:
+                                left = regs[word >> 16 & 0xFF]
                                 try:
-                                    regs[word >> 8 & 0xFF] = regs[word >> 16 & 0xFF] - (word >> 32)
+                                    regs[word >> 8 & 0xFF] = left - (word >> 32)
                                 except ValueError:
-                                    regs[word >> 8 & 0xFF] = wrap(regs[word >> 16 & 0xFF] - (word >> 32))
+                                    regs[word >> 8 & 0xFF] = isub(left, word >> 32)
                             elif op == IMUL_IMM:
+                                left = regs[word >> 16 & 0xFF]
                                 try:
-                                    regs[word >> 8 & 0xFF] = regs[word >> 16 & 0xFF] * (word >> 32)
+                                    regs[word >> 8 & 0xFF] = left * (word >> 32)
                                 except ValueError:
-                                    regs[word >> 8 & 0xFF] = wrap(regs[word >> 16 & 0xFF] * (word >> 32))
+                                    regs[word >> 8 & 0xFF] = imul(left, word >> 32)
                             elif op == ILT_IMM:
                                 regs[word >> 8 & 0xFF] = regs[word >> 16 & 0xFF] < word >> 32
                             elif op == IEQ_IMM:
@@ -509,7 +514,7 @@ class Machine(Generic[A]):
                     elif op == STORE:
                         heap.store(regs[word >> 8 & 0xFF] + (word >> 32), regs[word >> 16 & 0xFF])
                     elif op == ADDROF:
-                        regs[word >> 8 & 0xFF] = wrap(regs[word >> 16 & 0xFF] + (word >> 32))
+                        regs[word >> 8 & 0xFF] = iadd(regs[word >> 16 & 0xFF], word >> 32)
                     elif op == ALLOC:
                         regs[word >> 8 & 0xFF] = heap.alloc(word >> 32)
                     elif op == LOAD_SLOT:
@@ -522,15 +527,18 @@ class Machine(Generic[A]):
                         heap.copy(regs[word >> 8 & 0xFF], regs[word >> 16 & 0xFF], word >> 32)
                     else:
                         raise ValueError(f"no opcode has the number {op}")
-                # Compiled code never looks whether Ctrl-C was pressed; entering interpreted code does.
+                # Compiled code never looks for signals; entering interpreted code does.
+                op = NOP
                 poll()
         except MemoryError as error:
-            if op == SYS:
+            # Of a host function, or of the handler of a signal, it is what it is.
+            if op in (SYS, NOP):
                 raise
             raise spill_overflow(error) from error
         except KeyboardInterrupt:
-            # It comes between two instructions, or in a host function, where the next one is as good a place.
-            pc += 1
+            # It comes in a host function, or between two instructions, where the next one is as good a place.
+            if op != SYS:
+                pc += 1
             raise
         finally:
             self._pc = pc - 1

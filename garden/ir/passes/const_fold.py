@@ -59,7 +59,7 @@ from garden.ir.operands import A_VALUE, OPERANDS
 from garden.ir.passes.counts import Counts
 from garden.ir.passes.host_fold import fold_host_call
 from garden.ir.passes.unreachable import unreachable
-from garden.semantics import ddiv, double_of, double_to_int, idiv, imod, word_of, wrap
+from garden.semantics import ddiv, double_of, double_to_int, iadd, idiv, imod, imul, ineg, isub, word_of
 from garden.types.types import STR
 
 
@@ -127,7 +127,7 @@ def _fold(ir: Ir[Allocator], inst: int, op: int) -> bool:
     elif op == LOOKUP:
         _set_lookup(ir, inst, left)
     elif op == INEG:
-        _set_constant(ir, inst, wrap(-left))
+        _set_constant(ir, inst, ineg(left))
     elif op == DNEG:
         _set_constant(ir, inst, word_of(-double_of(left)))
     elif op == INT_TO_DOUBLE:
@@ -191,11 +191,11 @@ def _fold_immediate(ir: Ir[Allocator], inst: int, op: int, left: int, right: int
 
 def _int(op: int, left: int, right: int) -> int:
     if op == IADD:
-        return wrap(left + right)
+        return iadd(left, right)
     if op == ISUB:
-        return wrap(left - right)
+        return isub(left, right)
     if op == IMUL:
-        return wrap(left * right)
+        return imul(left, right)
     if op == IDIV:
         return idiv(left, right)
     return imod(left, right)

@@ -35,7 +35,7 @@ def fold_host_call(ir: Ir[Allocator], inst: int) -> bool:
             largest = max(largest, argument)
         arguments.append(argument)
     # What repeats a text must not do so a billion times while compiling.
-    if text * largest > MAX_TEXT:
+    if text and largest > MAX_TEXT // text:
         return False
     try:
         result = host.implementation(*arguments)

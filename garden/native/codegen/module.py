@@ -86,7 +86,7 @@ def _translate(target: str, host: bool) -> list[_Row]:
 def module_text(target: str, parts: Iterable[str], *, argument_words: int, interrupt: str) -> str:
     """The text of a module for a target: its own parts, and what every module has.
 
-    `interrupt` are instructions that the handler for Ctrl-C does beside what it does everywhere.
+    `interrupt` are instructions that the handler of signals does beside what it does everywhere.
     """
     return "".join(
         [
@@ -102,7 +102,10 @@ def module_text(target: str, parts: Iterable[str], *, argument_words: int, inter
 def _interrupt_handler(more: str) -> str:
     return f"""\
 define hidden void @garden_interrupt(i32 %signal) {{
-  store atomic i64 1, ptr {field("interrupted")} monotonic, align 8
+  %number = sub i32 %signal, 1
+  %bits = zext i32 %number to i64
+  %bit = shl i64 1, %bits
+  %before = atomicrmw or ptr {field("interrupted")}, i64 %bit monotonic, align 8
 {more}
   ret void
 }}

@@ -308,21 +308,24 @@ class InterpreterMachine(NativeMachine):
 
     def close(self) -> None:
         """Give all memory back; closing twice is harmless. The code, and a spill stack of the caller, stay open."""
-        if not self._open:
-            return
-        self._open = False
-        if len(self.code.words):
-            self._unfuse(self.code.words.address, len(self.code.words))
-        self._pushed.close()
-        self._host_table.close()
-        self._frames.close()
-        self._registers.close()
-        super().close()
-        block, self._spill_block = self._spill_block, None
-        if block is not None:
-            assert self._spill is not None
-            self._spill.close()
-            self.allocator.deallocate(block, self._spill_layout)
+        if self._open:
+            self._open = False
+            if len(self.code.words):
+                self._unfuse(self.code.words.address, len(self.code.words))
+        try:
+            self._pushed.close()
+            self._host_table.close()
+            self._frames.close()
+            self._registers.close()
+        finally:
+            try:
+                super().close()
+            finally:
+                block, self._spill_block = self._spill_block, None
+                if block is not None:
+                    assert self._spill is not None
+                    self._spill.close()
+                    self.allocator.deallocate(block, self._spill_layout)
 
 
 _ZERO_REGISTERS: Final = memoryview(bytes(_WORD * REGISTERS)).cast("q")

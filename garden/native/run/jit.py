@@ -154,10 +154,12 @@ class JitMachine(NativeMachine):
 
     def close(self) -> None:
         """Give all memory back; closing twice is harmless."""
-        super().close()
-        if self._stack is not None:
-            self._stack.close()
-            self._stack = None
+        try:
+            super().close()
+        finally:
+            if self._stack is not None:
+                self._stack.close()
+                self._stack = None
 
 
 def _map_stack(size: int) -> mmap:

@@ -1,16 +1,20 @@
 """NativeMachine: what every machine that runs machine code has, whatever the code was made from.
 
 An image of its own with the context in it, the heap and the host functions of `garden.vm`, and the one function through
-which machine code asks for what it cannot do itself: memory, output, host functions, a look for Ctrl-C.
+which machine code asks for what it cannot do itself: memory, output, host functions, a look for signals.
 
 While the program runs, cursor and table of the heap are in the context; they are brought back whenever Python gets to
 run, so that the heap's figures, and those of its allocator, are right then. The heap is made when it is first needed.
 Until then machine code finds no room in it and no table, and so it asks.
 
-Ctrl-C. While machine code runs in the main thread, the handler for SIGINT is a function of the image, which leaves a
-mark in the context. The program sees the mark and asks, and only then the handler that was there before is called, that
-of Python. For Python code raises KeyboardInterrupt between any two instructions, and this must be one that can catch
-it. Host functions run with that handler in place.
+Signals. Python runs handlers in the main thread, between any two instructions of Python code, and they may raise. While
+machine code runs there, that must be an instruction at which the exception can be caught. So every signal that has a
+handler in Python goes to a function of the image meanwhile, which leaves a mark in the context. The program sees the
+mark and asks; only then does Python get the signal, as if it came just now. What its handler raises ends the run;
+KeyboardInterrupt becomes a trap. Host functions, and what takes the output, run with the handlers of Python in place.
+Allocators do not: a signal waits until the heap has got its memory.
+
+Handlers that a host function installs count from its return on (for real-time signals, from the next run on).
 
 Costs: some 10 us a run beside the program itself, and 2 us a request. Every start of the `garden` command waits for
 this module, so it imports next to nothing.
@@ -18,6 +22,7 @@ this module, so it imports next to nothing.
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]
 import _thread
 import ctypes
 import os
@@ -40,7 +45,8 @@ from garden.output import Output
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from ctypes import Array, c_char
     from types import TracebackType
     from typing import Final, Self
 
@@ -49,6 +55,8 @@ if TYPE_CHECKING:
     from garden.types.host import HostFunction
     from garden.vm.heap import Heap
     from garden.vm.runtime import Runtime
+
+    _Action = Array[c_char]
 
 _CURSOR: Final = FIELD["cursor"]
 _END: Final = FIELD["end"]
@@ -70,10 +78,9 @@ _REQUEST_FUNCTION: Final = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctyp
 _ENTER_FUNCTION: Final = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 #: Bytes of libc's `struct sigaction` at most; the handler comes first in it.
 _SIGACTION_BYTES: Final = 256
-#: As Linux has them; `signal` takes longer to load than a program to run.
-_SIGINT: Final = 2
-#: Handlers that are no function: SIG_DFL, which ends the process, and SIG_IGN.
-_NO_HANDLERS: Final = (0, 1)
+#: Signals that may have handlers: those that every program knows, and others, which hardly any program uses.
+_STANDARD: Final = tuple(range(1, 32))
+_REAL_TIME: Final = tuple(sorted(_signal.valid_signals() - set(_STANDARD)))
 
 
 class NativeMachine:
@@ -161,38 +168,40 @@ class NativeMachine:
         self._require_idle()
         self._running = True
         context = self._context
-        serve = _REQUEST_FUNCTION(self._serve)
-        context[_REQUEST] = ctypes.cast(serve, ctypes.c_void_p).value or 0
-        context[_TRAP] = 0
-        context[_INTERRUPTED] = 0
-        context[_OUTPUT] = self._buffer
-        context[_OUTPUT_END] = self._buffer + OUTPUT_BYTES
-        self._output.begin()
-        context[_UNBUFFERED] = self._output.unbuffered
-        self._push()
         interrupts = self._interrupts
         try:
-            interrupts.take()
             try:
-                result: int = self._enter(function, stack, argument)
-            finally:
-                interrupts.give_back()
-            self._pull()
-            ended: int = context[_TRAP]
-            if ended == 0:
-                if context[_INTERRUPTED]:
-                    # Ctrl-C came when the program was about to end.
-                    interrupts.pass_on()
-                return result
-            error, self._error = self._error, None
-            if ended == FAILED and error is None:
-                # Python was interrupted before it came to serve a request.
-                error = KeyboardInterrupt()
-            if error is None:
-                from garden.traps import trap
+                serve = _REQUEST_FUNCTION(self._serve)
+                context[_REQUEST] = ctypes.cast(serve, ctypes.c_void_p).value or 0
+                context[_TRAP] = 0
+                context[_OUTPUT] = self._buffer
+                context[_OUTPUT_END] = self._buffer + OUTPUT_BYTES
+                self._output.begin()
+                context[_UNBUFFERED] = self._output.unbuffered
+                self._push()
+                try:
+                    interrupts.take(anew=True)
+                    result: int = self._enter(function, stack, argument)
+                    error, self._error = self._error, None
+                    if error is None:
+                        # Else, the heap may have changed since machine code had it.
+                        self._pull()
+                    ended: int = context[_TRAP]
+                    if ended == 0:
+                        return result
+                    if ended == FAILED and error is None:
+                        # Python was interrupted before it came to serve a request.
+                        error = KeyboardInterrupt()
+                    if error is None:
+                        from garden.traps import trap
 
-                error = trap(ended, context[_TRAP_A], context[_TRAP_A + 1], context[_TRAP_A + 2])
-            raise error
+                        error = trap(ended, context[_TRAP_A], context[_TRAP_A + 1], context[_TRAP_A + 2])
+                    raise error
+                finally:
+                    self._let_signals_in()
+            finally:
+                self._drain()
+                self._output.flush()
         except Trap as raised:
             self._locate(raised, context[_WHERE])
             raise
@@ -201,12 +210,10 @@ class NativeMachine:
             self._locate(interrupted, context[_WHERE])
             raise interrupted from None
         finally:
+            self._running = False
             # The error must not keep the frames that lead here alive.
             self._error = None
             error = None
-            self._running = False
-            self._drain()
-            self._output.flush()
 
     def _require_idle(self) -> None:
         if self._running:
@@ -248,8 +255,8 @@ class NativeMachine:
         try:
             self._pull()
             if kind == HOST_CALL:
+                self._let_signals_in()
                 self._drain()
-                self._interrupts.give_back()
                 answer = self.runtime.call(a, self._host_arguments(b))
                 self._interrupts.take()
             elif kind == CHUNK:
@@ -259,16 +266,17 @@ class NativeMachine:
                 known = self._context[_MASK]
                 answer = 0 if known < self.heap.string_table[1] else self.heap.renew_table()
             elif kind == WRITE:
+                self._let_signals_in()
                 self._drain()
                 self._output.add(ctypes.string_at(a, b))
+                self._interrupts.take()
                 answer = 0
             elif kind == POLL:
-                answer = 0
-                # It is not, where a program looks that is about to run out of stack.
+                # None has come, where a program looks that is about to run out of stack.
                 if self._context[_INTERRUPTED]:
-                    self._context[_INTERRUPTED] = 0
-                    self._interrupted()
-                    self._interrupts.pass_on()
+                    self._let_signals_in()
+                    self._interrupts.take()
+                answer = 0
             else:
                 answer = self._serve_more(kind, a, b)
             self._push()
@@ -279,13 +287,25 @@ class NativeMachine:
             self._error = error
             return 0
 
+    def _let_signals_in(self) -> None:
+        """Let Python handle signals, those that have come and those that will."""
+        try:
+            self._interrupts.give_back()
+        finally:
+            marks: int = self._context[_INTERRUPTED]
+            if marks:
+                self._interrupted()
+                again = self._interrupts.again(marks)
+                self._context[_INTERRUPTED] = 0
+                list(again)
+
     def _host_arguments(self, count: int) -> list[int]:
         """The words that a host function is called with."""
         words: list[int] = self._arguments[:count].tolist()
         return words
 
     def _interrupted(self) -> None:
-        """Undo what the handler for Ctrl-C has done to the context."""
+        """Undo what the handler of signals has done to the context."""
 
     def _serve_more(self, kind: int, a: int, b: int) -> int:
         """Serve a request that only some machines know."""
@@ -293,11 +313,13 @@ class NativeMachine:
 
     def close(self) -> None:
         """Give all memory back; closing twice is harmless."""
-        if self._heap is not None:
-            self._heap.close()
-        self._context.release()
-        self._arguments.release()
-        self._image.close()
+        try:
+            if self._heap is not None:
+                self._heap.close()
+        finally:
+            self._context.release()
+            self._arguments.release()
+            self._image.close()
 
     def __enter__(self) -> Self:
         return self
@@ -309,44 +331,73 @@ class NativeMachine:
 
 
 class _Interrupts:
-    """The handler for SIGINT: `handler` of the image between `take` and `give_back`, in the main thread.
+    """Who handles signals in the main thread: `handler` of the image between `take` and `give_back`, else Python.
 
-    Where there is none, since Ctrl-C ends the process or is ignored, it stays so.
+    That goes for signals that have a handler in Python. Others, which end the process or are ignored, go on doing so.
+
+    Each change is a single call, made in C: between two calls Python may run a handler, and that may raise.
     """
 
     def __init__(self, handler: int) -> None:
-        self._sigaction: Final = ctypes.CDLL(None).sigaction
+        libc = ctypes.CDLL(None)
+        self._sigaction: Final = libc.sigaction
+        self._raise: Final = getattr(libc, "raise")
         self._handler: Final = handler
-        self._old: Final = ctypes.create_string_buffer(_SIGACTION_BYTES)
-        self._taken = False
+        # By signal: what the image has installed, and what was there before.
+        self._actions: Final[dict[int, tuple[_Action, _Action]]] = {}
+        self._taken: list[int] = []
+        self._real_time: list[int] = []
 
-    def take(self) -> None:
-        """Let SIGINT go to the image."""
+    def take(self, *, anew: bool = False) -> None:
+        """Let signals go to the image; real-time signals as they did last time, or `anew`."""
         if not in_main_thread():
             return
-        self._sigaction(_SIGINT, None, self._old)
-        if self._old_handler() not in _NO_HANDLERS:
-            new = ctypes.create_string_buffer(self._handler.to_bytes(8, "little") + self._old.raw[8:], _SIGACTION_BYTES)
-            self._sigaction(_SIGINT, new, None)
-            self._taken = True
+        if anew:
+            self._real_time = _handled(_REAL_TIME)
+        taken = _handled(_STANDARD) + self._real_time
+        actions = []
+        for number in taken:
+            if number not in self._actions:
+                self._actions[number] = self._action(number)
+            actions.append(self._actions[number])
+        change = map(self._sigaction, taken, [new for new, _ in actions], [old for _, old in actions])
+        try:
+            list(change)
+        finally:
+            self._taken = taken
+
+    def _action(self, number: int) -> tuple[_Action, _Action]:
+        old = ctypes.create_string_buffer(_SIGACTION_BYTES)
+        self._sigaction(number, None, old)
+        # Flags and mask are those that Python has.
+        return ctypes.create_string_buffer(self._handler.to_bytes(8, "little") + old.raw[8:], _SIGACTION_BYTES), old
 
     def give_back(self) -> None:
-        """Let SIGINT go where it went before."""
-        if self._taken:
-            self._taken = False
-            self._sigaction(_SIGINT, self._old, None)
+        """Let signals go to Python again."""
+        taken = self._taken
+        change = map(self._sigaction, taken, [self._actions[number][1] for number in taken], [None] * len(taken))
+        try:
+            list(change)
+        finally:
+            self._taken = []
 
-    def pass_on(self) -> None:
-        """Do what SIGINT would have done; KeyboardInterrupt, most often."""
-        # Three arguments, which is what handlers have at most.
-        handle = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
-        handle(self._old_handler())(_SIGINT, None, None)
-        from garden.vm.interrupts import poll
+    def again(self, marks: int) -> Iterator[int]:
+        """What makes signals come again when it is gone through."""
+        return map(self._raise, [number for number in _STANDARD + _REAL_TIME if marks >> number - 1 & 1])
 
-        poll()
 
-    def _old_handler(self) -> int:
-        return int.from_bytes(self._old.raw[:8], "little")
+#: The handlers that Python had for some signals when that was last looked up, and the signals that had one.
+_last_handled: dict[tuple[int, ...], tuple[tuple[object, ...], list[int]]] = {}
+
+
+def _handled(numbers: tuple[int, ...]) -> list[int]:
+    """Those of some signals that have a handler in Python."""
+    handlers = tuple(map(_signal.getsignal, numbers))
+    known = _last_handled.get(numbers)
+    if known is None or known[0] != handlers:
+        handled = [number for number, handler in zip(numbers, handlers, strict=True) if callable(handler)]
+        known = _last_handled[numbers] = handlers, handled
+    return known[1]
 
 
 def in_main_thread() -> bool:
