@@ -266,7 +266,7 @@ class Ir(Generic[A]):
         self._read_function_columns()
         try:
             self.pool.append(0)
-            self.add(NONE, 0, 0, 0, 0, 0, 0, 0)
+            self.add(NONE, 0, 0)
             self.add_block(0)
             self.add_function(0, 0, 0, 0)
         except MemoryError:
@@ -307,8 +307,8 @@ class Ir(Generic[A]):
         """Number of function rows, row 0 included."""
         return len(self._functions)
 
-    def add(self, op: int, type: int, a: int, b: int, c: int, d: int, imm: int, pos: int) -> int:
-        """Add an instruction that stands in no block yet, and return its row."""
+    def add(self, op: int, type: int, pos: int, *, a: int = 0, b: int = 0, c: int = 0, d: int = 0, imm: int = 0) -> int:
+        """Add an instruction that stands in no block yet, and return its row; see `Builder` for those of a block."""
         row = self._inst.add()
         if row >= self._capacity:
             self._read_columns()

@@ -37,6 +37,7 @@ from allocators._mypyc import mypyc_attr
 from allocators.collections import Vec
 from garden.diagnostics import Diagnostic
 from garden.ir import ir as op
+from garden.ir.builder import Builder
 from garden.ir.ir import Ir
 from garden.ir.literals import double_literal, int_literal
 from garden.ir.operators import BINARY, CASTS, is_swapped
@@ -44,7 +45,7 @@ from garden.semantics import MAX_INT, MIN_INT
 from garden.syntax import ast as node_kind
 from garden.syntax import tokens as token_kind
 from garden.types.program import CheckedProgram
-from garden.types.types import BOOL, DOUBLE, FEW_WORDS, INT, STR, VOID, WORD_SIZE, Type
+from garden.types.types import BOOL, DOUBLE, FEW_WORDS, INT, VOID, WORD_SIZE, Type
 
 A = TypeVar("A", bound=Allocator, covariant=True)
 S = TypeVar("S", bound=Allocator, covariant=True)
@@ -97,8 +98,8 @@ class _Lowering(Generic[A, S]):
 
     __slots__ = (
         "_ast",
-        "_block",
         "_bound",
+        "_build",
         "_checked",
         "_diagnostics",
         "_function",
@@ -120,6 +121,7 @@ class _Lowering(Generic[A, S]):
         checked = ir.checked
         ast = checked.ast
         self._ir: Final = ir
+        self._build: Final = Builder(ir, 0)
         self._checked: Final = checked
         self._ast: Final = ast
         self._types: Final = checked.types
@@ -137,7 +139,6 @@ class _Lowering(Generic[A, S]):
         self._values: Vec[S] = Vec(scratch, "q")
         self._bound: Vec[S] = Vec(scratch, "I")
         self._function = 0
-        self._block = 0
 
     def close(self) -> None:
         self._bound.close()
@@ -162,7 +163,7 @@ class _Lowering(Generic[A, S]):
         ast = self._ast
         ir = self._ir
         self._function = row
-        self._block = ir.add_block(row)
+        self._build.block = ir.add_block(row)
         extra = ast.extra.data
         signature: int = self._left[node]
         parameters: int = extra[signature + node_kind.SIGNATURE_PARAMETERS]
@@ -170,17 +171,17 @@ class _Lowering(Generic[A, S]):
         for index in range(count):
             token: int = extra[parameters + 1 + 2 * index]
             type: int = self._checked.extra.data[types + 1 + index]
-            value = ir.add(op.PARAM, type, 0, 0, 0, 0, 0, self._starts[token])
+            value = ir.add(op.PARAM, type, self._starts[token])
             self._bound.data[token] = value
             self._values.append(value)
-        ir.block_params[self._block] = self._pop_list(count)
+        ir.block_params[self._build.block] = self._pop_list(count)
         body: int = self._right[node]
         self._lower_items(body, ir.function_result[row], self._start(node))
 
     def _lower_entry(self, row: int) -> None:
         ir = self._ir
         self._function = row
-        self._block = ir.add_block(row)
+        self._build.block = ir.add_block(row)
         roots = self._ast.roots
         last = self._last_item(roots)
         if last and self._kinds[last] != node_kind.LET:
@@ -193,7 +194,7 @@ class _Lowering(Generic[A, S]):
         self._run()
         value: int = self._values.pop()
         last = self._last_item(items)
-        self._emit(op.RET, 0, value if result != VOID else 0, 0, 0, 0, 0, self._start(last) if last else start)
+        self._build.ret(value if result != VOID else 0, self._start(last) if last else start)
 
     def _run(self) -> None:
         """Do all tasks."""
@@ -303,16 +304,16 @@ class _Lowering(Generic[A, S]):
             self._bound.data[self._tokens[node]] = operand
             return 0
         opcode = op.DNEG if self._node_types[left] == DOUBLE else op.INEG
-        return self._emit(opcode, self._node_types[node], operand, 0, 0, 0, 0, self._start(node))
+        return self._build.unary(opcode, self._node_types[node], operand, self._start(node))
 
     # Scalars.
 
     def _literal(self, node: int, kind: int, negative: bool, pos: int) -> int:
         token: int = self._tokens[node]
         if kind == node_kind.STRING:
-            return self._emit(op.CONST_STR, STR, 0, 0, 0, 0, self._symbols[token], pos)
+            return self._build.const_str(self._symbols[token], pos)
         if kind in (node_kind.TRUE, node_kind.FALSE):
-            return self._emit(op.CONST, BOOL, 0, 0, 0, 0, 1 if kind == node_kind.TRUE else 0, pos)
+            return self._build.const(BOOL, 1 if kind == node_kind.TRUE else 0, pos)
         bits = 0
         try:
             if kind == node_kind.INT:
@@ -324,7 +325,7 @@ class _Lowering(Generic[A, S]):
                 self._report("E0401", str(error), token, f"an Int goes from {MIN_INT} to {MAX_INT}")
             else:
                 self._report("E0402", str(error), token, "the largest Double has 309 digits before the point")
-        return self._emit(op.CONST, INT if kind == node_kind.INT else DOUBLE, 0, 0, 0, 0, bits, pos)
+        return self._build.const(INT if kind == node_kind.INT else DOUBLE, bits, pos)
 
     def _evaluate_unary(self, node: int, operand: int) -> None:
         kind: int = self._kinds[operand]
@@ -341,12 +342,12 @@ class _Lowering(Generic[A, S]):
         opcode = BINARY[self._node_types[self._left[node]]][operator]
         if is_swapped(operator):
             left, right = right, left
-        return self._emit(opcode, self._node_types[node], left, right, 0, 0, 0, self._start(node))
+        return self._build.binary(opcode, self._node_types[node], left, right, self._start(node))
 
     def _cast(self, node: int, operand: int) -> int:
         target: int = self._node_types[node]
         opcode = CASTS[self._node_types[self._left[node]]][target]
-        return self._emit(opcode, target, operand, 0, 0, 0, 0, self._start(node))
+        return self._build.unary(opcode, target, operand, self._start(node))
 
     # Calls.
 
@@ -359,20 +360,20 @@ class _Lowering(Generic[A, S]):
             type = 0
         target: int = self._targets[node]
         if target & 1:
-            row = self._emit(op.CALL, type, target >> 1, arguments, 0, 0, 0, self._starts[token])
+            row = self._build.call(type, target >> 1, arguments, self._starts[token])
         else:
             index = (target >> 1) - 1
             host = self._checked.hosts[index]
             if not host.implemented:
                 note = f"no package has `{host}`"
                 self._report("E0325", f"`{host.path}` is declared but not implemented", token, note)
-            row = self._emit(op.SYS, type, index, arguments, 0, 0, 0, self._starts[token])
+            row = self._build.sys(type, index, arguments, self._starts[token])
         return row if type else 0
 
     # Records and arrays.
 
     def _allocate(self, node: int, size: int) -> int:
-        return self._emit(op.ALLOC, self._node_types[node], 0, 0, 0, 0, size, self._start(node))
+        return self._build.alloc(self._node_types[node], size, self._start(node))
 
     def _push_fields(self, node: int, offset: int) -> None:
         """Push what puts the fields of a record literal at their offsets from `offset`."""
@@ -389,8 +390,8 @@ class _Lowering(Generic[A, S]):
         count: int = extra[members]
         size = self._type(extra[members + 1]).size
         array = self._allocate(node, WORD_SIZE + count * size)
-        length = self._emit(op.CONST, INT, 0, 0, 0, 0, count, self._start(node))
-        self._emit(op.STORE, 0, length, array, 0, 0, 0, self._start(node))
+        length = self._build.const(INT, count, self._start(node))
+        self._build.store(length, array, 0, self._start(node))
         self._values.append(array)
         for index in range(count - 1, -1, -1):
             self._push_part(extra[members + 1 + index], WORD_SIZE + index * size)
@@ -406,23 +407,27 @@ class _Lowering(Generic[A, S]):
 
     def _store(self, node: int, value: int, base: int, offset: int) -> None:
         """Put the value of `node` at an offset from `base`: a record with all that it has, anything else is a word."""
+        build = self._build
         pos = self._start(node)
         type = self._type(node)
         if type.name != "Record":
-            self._emit(op.STORE, 0, value, base, 0, 0, offset, pos)
+            build.store(value, base, offset, pos)
         elif type.size > FEW_WORDS * WORD_SIZE:
-            target = self._emit(op.ADDROF, self._node_types[node], base, 0, 0, 0, offset, pos) if offset else base
-            self._emit(op.COPY, 0, value, target, 0, 0, type.size, pos)
+            target = build.addrof(self._node_types[node], base, offset, pos) if offset else base
+            build.copy(value, target, type.size, pos)
         else:
             source = 0
             for inside in self._types.words(self._node_types[node]):
-                word = self._emit(op.LOAD, inside, value, 0, 0, 0, source, pos)
-                self._emit(op.STORE, 0, word, base, 0, 0, offset + source, pos)
+                word = build.load(inside, value, source, pos)
+                build.store(word, base, offset + source, pos)
                 source += WORD_SIZE
 
     def _field(self, node: int, record: int) -> int:
-        opcode = op.ADDROF if self._type(node).name == "Record" else op.LOAD
-        return self._emit(opcode, self._node_types[node], record, 0, 0, 0, self._targets[node], self._start(node))
+        type: int = self._node_types[node]
+        offset: int = self._targets[node]
+        if self._type(node).name == "Record":
+            return self._build.addrof(type, record, offset, self._start(node))
+        return self._build.load(type, record, offset, self._start(node))
 
     # Matches. While one is open, the value stack holds the chain of edges to its join, and above it, inside an arm, the
     # edge to what comes next if the condition is false.
@@ -446,9 +451,9 @@ class _Lowering(Generic[A, S]):
         arm = ir.add_block(self._function)
         taken = ir.add_list([arm])
         other = ir.add_list([0])
-        self._emit(op.BRANCH, 0, value, 0, taken, other, 0, self._start(condition))
+        self._build.branch(value, taken, other, self._start(condition))
         self._values.append(other)
-        self._block = arm
+        self._build.block = arm
 
     def _end_arm(self, node: int) -> None:
         ir = self._ir
@@ -456,8 +461,8 @@ class _Lowering(Generic[A, S]):
         value: int = values.pop()
         other: int = values.pop()
         values.append(self._jump_to_join(node, value, values.pop()))
-        self._block = ir.add_block(self._function)
-        ir.pool.data[other + 1] = self._block
+        self._build.block = ir.add_block(self._function)
+        ir.pool.data[other + 1] = self._build.block
 
     def _join(self, node: int) -> None:
         ir = self._ir
@@ -467,22 +472,22 @@ class _Lowering(Generic[A, S]):
         if chain:
             type: int = self._node_types[node]
             chain = self._jump_to_join(node, value, chain)
-            self._block = ir.add_block(self._function)
+            self._build.block = ir.add_block(self._function)
             targets = ir.pool.data
             while chain:
                 before: int = targets[chain + 1]
-                targets[chain + 1] = self._block
+                targets[chain + 1] = self._build.block
                 chain = before
             value = 0
             if type != VOID:
-                value = ir.add(op.PARAM, type, 0, 0, 0, 0, 0, self._start(node))
-                ir.block_params[self._block] = ir.add_list([value])
+                value = ir.add(op.PARAM, type, self._start(node))
+                ir.block_params[self._build.block] = ir.add_list([value])
         values.append(value)
 
     def _jump_to_join(self, node: int, value: int, chain: int) -> int:
         """End an arm's last block; return the new head of the chain of edges to the join."""
         edge = self._ir.add_list([chain] if self._node_types[node] == VOID else [chain, value])
-        self._emit(op.JUMP, 0, 0, 0, edge, 0, 0, self._start(node))
+        self._build.jump(edge, self._start(node))
         return edge
 
     # What all of them use.
@@ -494,12 +499,6 @@ class _Lowering(Generic[A, S]):
 
     def _type(self, node: int) -> Type:
         return self._types.type(self._node_types[node])
-
-    def _emit(self, opcode: int, type: int, a: int, b: int, c: int, d: int, imm: int, pos: int) -> int:
-        """Add an instruction at the end of the current block, and return its row."""
-        row = self._ir.add(opcode, type, a, b, c, d, imm, pos)
-        self._ir.append(self._block, row)
-        return row
 
     def _pop_list(self, count: int) -> int:
         """Move the last `count` values into a list of the pool, and return its index; the empty list is 0."""

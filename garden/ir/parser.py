@@ -299,7 +299,7 @@ class _Reader:
                 if line.kind == "value":
                     name, type = self._typed(line)
                     line.expect("=")
-                inst = ir.add(NONE, type, 0, 0, 0, 0, 0, line.start + len(line.text) - len(line.text.lstrip()))
+                inst = ir.add(NONE, type, line.start + len(line.text) - len(line.text.lstrip()))
                 ir.append(block, inst)
                 if name:
                     self._bind(line, name, inst)
@@ -321,7 +321,7 @@ class _Reader:
                 if parameters:
                     line.expect(",")
                 name, type = self._typed(line)
-                value = ir.add(PARAM, type, 0, 0, 0, 0, 0, line.start)
+                value = ir.add(PARAM, type, line.start)
                 self._bind(line, name, value)
                 parameters.append(value)
         line.expect(":")

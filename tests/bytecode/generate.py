@@ -86,7 +86,7 @@ class Generator:
         self.left = self.size
         block = ir.add_block(row)
         count = ir.function_parameters[row]
-        parameters = [ir.add(op.PARAM, INT, 0, 0, 0, 0, 0, 0) for _ in range(count)]
+        parameters = [ir.add(op.PARAM, INT, 0) for _ in range(count)]
         ir.block_params[block] = ir.add_list(parameters)
         values = parameters[1:]
         if parameters:
@@ -105,7 +105,7 @@ class Generator:
         self, block: int, code: int, a: int = 0, b: int = 0, c: int = 0, d: int = 0, imm: int = 0, type: int = INT
     ) -> int:
         has_type = code < op.FIRST_TERMINATOR and code not in (op.STORE, op.COPY)
-        row = self.ir.add(code, type if has_type else 0, a, b, c, d, imm, self.random.randrange(100))
+        row = self.ir.add(code, type if has_type else 0, self.random.randrange(100), a=a, b=b, c=c, d=d, imm=imm)
         self.ir.append(block, row)
         return row
 
@@ -147,14 +147,14 @@ class Generator:
                     continue
                 arm = ir.add_block(self.function)
                 passed = self.arguments(block, values, random.choice((0, 0, 0, 1, 2)))
-                parameters = [ir.add(op.PARAM, INT, 0, 0, 0, 0, 0, 0) for _ in passed]
+                parameters = [ir.add(op.PARAM, INT, 0) for _ in passed]
                 ir.block_params[arm] = ir.add_list(parameters)
                 edges.append(self.edge(arm, passed))
                 arms.append((arm, values + parameters))
             self.branch(block, values, edges)
             for arm, seen in arms:
                 self.body(arm, seen, inner)
-            parameters = [ir.add(op.PARAM, INT, 0, 0, 0, 0, 0, 0) for _ in range(join.parameters)]
+            parameters = [ir.add(op.PARAM, INT, 0) for _ in range(join.parameters)]
             ir.block_params[join.block] = ir.add_list(parameters)
             block = join.block
             values = join.values + parameters

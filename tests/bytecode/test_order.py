@@ -10,9 +10,11 @@ from generate import Generator, empty_program
 
 from allocators import Allocator, PageAlloc
 from garden.ir import ir as op
+from garden.ir.builder import Builder
 from garden.ir.ir import Ir
 from garden.ir.operands import edge_at, edge_count
 from garden.ir.order import BlockOrder
+from garden.types.types import INT
 
 
 def targets(ir: Ir[Any], block: int) -> list[int]:
@@ -60,23 +62,24 @@ def nested(joins: bool) -> Ir[Allocator]:
     ir = empty_program(PageAlloc())
     ir.add_function(0, 3, 0, 0)
     blocks = [ir.add_block(1) for _ in range(8)]
-    subject = ir.add(op.CONST, 3, 0, 0, 0, 0, 1, 0)
-    ir.append(blocks[0], subject)
+    subject = Builder(ir, blocks[0]).const(INT, 1, 0)
 
     def edge(index: int) -> int:
         return ir.add_list([blocks[index]])
 
     def branch(index: int, yes: int, no: int) -> None:
-        row = ir.add(op.BRANCH_CMP_IMM, 0, subject, op.IEQ_IMM, edge(yes), edge(no), 0, 0)
+        row = ir.add(op.BRANCH_CMP_IMM, 0, 0, a=subject, b=op.IEQ_IMM, c=edge(yes), d=edge(no))
         ir.append(blocks[index], row)
 
     branch(0, 1, 2)
     branch(2, 3, 6)
     branch(3, 4, 5)
     for index in (1, 4, 5, 6):
-        end = ir.add(op.JUMP, 0, 0, 0, edge(7), 0, 0, 0) if joins else ir.add(op.RET, 0, subject, 0, 0, 0, 0, 0)
-        ir.append(blocks[index], end)
-    ir.append(blocks[7], ir.add(op.RET, 0, subject, 0, 0, 0, 0, 0))
+        if joins:
+            Builder(ir, blocks[index]).jump(edge(7), 0)
+        else:
+            Builder(ir, blocks[index]).ret(subject, 0)
+    Builder(ir, blocks[7]).ret(subject, 0)
     return ir
 
 

@@ -287,7 +287,7 @@ class _Inliner:
             if ir.op[inst] == RET:
                 value: int = self._copies.data[ir.a[inst]]
                 edge = ir.add_list([rest, value] if has_result else [rest])
-                copy = ir.add(JUMP, 0, 0, 0, edge, 0, 0, ir.pos[inst])
+                copy = ir.add(JUMP, 0, ir.pos[inst], c=edge)
             else:
                 copy = self._copy(inst)
                 ir.next[copy] = copy + 1
@@ -302,7 +302,7 @@ class _Inliner:
         parameters: int = ir.block_params[source]
         for cell in range(parameters + 1, parameters + 1 + ir.pool.data[parameters]):
             parameter: int = ir.pool.data[cell]
-            words.append(ir.add(PARAM, ir.type[parameter], 0, 0, 0, 0, 0, ir.pos[parameter]))
+            words.append(ir.add(PARAM, ir.type[parameter], ir.pos[parameter]))
         ir.block_params[block] = ir.add_words(words)
 
     def _copy(self, inst: int) -> int:
@@ -326,7 +326,7 @@ class _Inliner:
             c = self._copy_edge(ir.c[inst])
             if op != JUMP:
                 d = self._copy_edge(ir.d[inst])
-        return ir.add(op, ir.type[inst], a, b, c, d, ir.imm[inst], ir.pos[inst])
+        return ir.add(op, ir.type[inst], ir.pos[inst], a=a, b=b, c=c, d=d, imm=ir.imm[inst])
 
     def _copy_edge(self, edge: int) -> int:
         pool = self.ir.pool.data

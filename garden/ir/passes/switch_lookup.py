@@ -25,6 +25,7 @@ from typing import Final
 from allocators import Allocator
 from allocators.collections import Vec
 from garden.ir.blocks import first_real
+from garden.ir.builder import Builder
 from garden.ir.ir import CONST, CONST_STR, JUMP, LOOKUP, NOP, RET, SWITCH, Ir
 from garden.ir.operands import edge_at, edge_count
 from garden.ir.passes.counts import Counts
@@ -110,6 +111,6 @@ def _replace(ir: Ir[Allocator], block: int, switch: int, words: Vec[Allocator]) 
     ir.b[lookup] = ir.add_words(words)
     pos: int = ir.pos[lookup]
     if join == _RETURNS:
-        ir.append(block, ir.add(RET, 0, lookup, 0, 0, 0, 0, pos))
+        Builder(ir, block).ret(lookup, pos)
     else:
-        ir.append(block, ir.add(JUMP, 0, 0, 0, ir.add_list([join, lookup]), 0, 0, pos))
+        Builder(ir, block).jump(ir.add_list([join, lookup]), pos)

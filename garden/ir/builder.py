@@ -1,0 +1,79 @@
+"""Builder: adds instructions at the end of a block, one method for each form of them."""
+
+from __future__ import annotations
+
+from typing import Final, Generic, TypeVar
+
+from allocators import Allocator
+from allocators._mypyc import mypyc_attr
+from garden.ir import ir as op
+from garden.ir.ir import Ir
+from garden.types.types import STR
+
+A = TypeVar("A", bound=Allocator, covariant=True)
+
+
+@mypyc_attr(native_class=True)
+class Builder(Generic[A]):
+    """Adds to `block` of `ir`; assign another block to go on there.
+
+    Every method returns the row of the instruction, which is its result if it has one. `type` is a type id, `pos` a
+    byte offset in the source, `offset` and `size` are bytes. Lists and edges stand in the pool already.
+    """
+
+    __slots__ = ("block", "ir")
+
+    def __init__(self, ir: Ir[A], block: int) -> None:
+        self.ir: Final = ir
+        self.block = block
+
+    def _append(self, inst: int) -> int:
+        self.ir.append(self.block, inst)
+        return inst
+
+    def const(self, type: int, bits: int, pos: int) -> int:
+        """An Int, a Bool as 0 or 1, or the bits of a Double."""
+        return self._append(self.ir.add(op.CONST, type, pos, imm=bits))
+
+    def const_str(self, symbol: int, pos: int) -> int:
+        return self._append(self.ir.add(op.CONST_STR, STR, pos, imm=symbol))
+
+    def unary(self, opcode: int, type: int, operand: int, pos: int) -> int:
+        """A sign or a cast."""
+        return self._append(self.ir.add(opcode, type, pos, a=operand))
+
+    def binary(self, opcode: int, type: int, left: int, right: int, pos: int) -> int:
+        return self._append(self.ir.add(opcode, type, pos, a=left, b=right))
+
+    def call(self, type: int, function: int, arguments: int, pos: int) -> int:
+        """A call of a function row; type 0 for Void."""
+        return self._append(self.ir.add(op.CALL, type, pos, a=function, b=arguments))
+
+    def sys(self, type: int, host: int, arguments: int, pos: int) -> int:
+        """A call of a host function; type 0 for Void."""
+        return self._append(self.ir.add(op.SYS, type, pos, a=host, b=arguments))
+
+    def alloc(self, type: int, size: int, pos: int) -> int:
+        return self._append(self.ir.add(op.ALLOC, type, pos, imm=size))
+
+    def store(self, value: int, base: int, offset: int, pos: int) -> int:
+        return self._append(self.ir.add(op.STORE, 0, pos, a=value, b=base, imm=offset))
+
+    def load(self, type: int, base: int, offset: int, pos: int) -> int:
+        return self._append(self.ir.add(op.LOAD, type, pos, a=base, imm=offset))
+
+    def addrof(self, type: int, base: int, offset: int, pos: int) -> int:
+        return self._append(self.ir.add(op.ADDROF, type, pos, a=base, imm=offset))
+
+    def copy(self, source: int, target: int, size: int, pos: int) -> int:
+        return self._append(self.ir.add(op.COPY, 0, pos, a=source, b=target, imm=size))
+
+    def ret(self, value: int, pos: int) -> int:
+        """Value 0 in a function of Void."""
+        return self._append(self.ir.add(op.RET, 0, pos, a=value))
+
+    def jump(self, edge: int, pos: int) -> int:
+        return self._append(self.ir.add(op.JUMP, 0, pos, c=edge))
+
+    def branch(self, condition: int, taken: int, other: int, pos: int) -> int:
+        return self._append(self.ir.add(op.BRANCH, 0, pos, a=condition, c=taken, d=other))
