@@ -67,7 +67,7 @@ class Emitter(Generic[A, S]):
     def emit(self, ir: Ir[Allocator]) -> Code[A]:
         """The code of a program, which does not need the IR any more.
 
-        Raises `AllocError`, and then keeps nothing, or ValueError where control flow has a cycle.
+        Raises `AllocError`, and then keeps nothing.
         """
         code = Code(self._allocator, ir.checked)
         try:

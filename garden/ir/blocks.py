@@ -34,7 +34,7 @@ def count_predecessors(ir: Ir[Allocator], scratch: Allocator) -> Vec[Allocator]:
 def postorder(
     ir: Ir[Allocator], function: int, order: Vec[Allocator], visited: memoryview, pending: Vec[Allocator]
 ) -> None:
-    """Append to `order` the reachable blocks of a function, each after all that it leads to but for cycles.
+    """Append to `order` the reachable blocks of a function, each after all that it leads to.
 
     `order` is a Vec 'I'. `visited` has a byte for each block, 0 for all of this function, 1 afterwards for those
     reached. `pending` is an empty Vec 'i' for the search.

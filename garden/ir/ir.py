@@ -22,7 +22,7 @@ constants are what `imm` of a constant of that type is. No list but the empty on
 change it in place.
 
 Control never goes backwards: the blocks of a function have no cycles, since the language has no loops and a recursion
-is a call. Passes and the emitter rely on it.
+is a call. The verifier checks it; passes, the order of blocks and the emitter rely on it.
 
 `block` rows: function, first and last instruction, parameter list in `pool`, next block of the function in layout
 order. A block that has died has function 0 and stands in no list.
@@ -40,6 +40,7 @@ from allocators import Allocator
 from allocators._mypyc import i64, mypyc_attr
 from allocators.collections import Table, Vec
 from garden.types.program import CheckedProgram
+from garden.types.types import BOOL, DOUBLE, INT, STR
 
 A = TypeVar("A", bound=Allocator, covariant=True)
 
@@ -139,79 +140,155 @@ READS: Final = 1  # not at all, but it may not move across a store
 TRAPS: Final = 2  # it may trap, so it stays
 EFFECT: Final = 3  # it does something else than make a value, so it stays
 
+# What `OPS` says of the type of an operand or a result, where it is not one type id, or nothing (0).
+ANY: Final = -1  # any type that values have
+SAME: Final = -2  # Int or Bool, the same for both operands
+MEMORY: Final = -3  # what can be an address: a record, an array or an option
+COMPARED: Final = -4  # what the comparison in imm takes
+RETURNED: Final = -5  # the result of the function that the instruction is in, or nothing
+CALLED: Final = -6  # the result of the function that is called, or nothing
+KEY: Final = -7  # Int or Str
+NUMBER: Final = -8  # Int, Bool or Double
+CONSTANT: Final = -9  # Int, Bool, Double or Str
+
 
 @mypyc_attr(native_class=True)
 class Op:
-    """An opcode: its name in dumps, what its operand columns and `imm` hold, and its effect."""
+    """An opcode: its name in dumps, what it does, what its operand columns and `imm` hold, and its effect.
 
-    __slots__ = ("a", "b", "c", "d", "effect", "imm", "name")
+    `takes_a` and `takes_b` are the types of the values in a and b, `gives` that of the result, `edges` how many edges
+    stand in c and d.
+    """
 
-    def __init__(self, name: str, a: int, b: int, c: int, d: int, imm: int, effect: int) -> None:
+    __slots__ = ("a", "b", "c", "d", "doc", "effect", "gives", "imm", "name", "takes_a", "takes_b")
+
+    def __init__(
+        self,
+        name: str,
+        doc: str,
+        a: int = UNUSED,
+        b: int = UNUSED,
+        *,
+        edges: int = 0,
+        takes: tuple[int, int] = (0, 0),
+        gives: int = 0,
+        imm: int = NO_IMM,
+        effect: int = PURE,
+    ) -> None:
         self.name: Final = name
+        self.doc: Final = doc
         self.a: Final = a
         self.b: Final = b
-        self.c: Final = c
-        self.d: Final = d
+        self.c: Final = EDGE if edges > 0 else UNUSED
+        self.d: Final = EDGE if edges > 1 else UNUSED
+        self.takes_a: Final = takes[0]
+        self.takes_b: Final = takes[1]
+        self.gives: Final = gives
         self.imm: Final = imm
         self.effect: Final = effect
 
 
-#: The one table of IR opcodes.
+def _unary(name: str, doc: str, takes: int, gives: int) -> Op:
+    return Op(name, doc, VALUE, takes=(takes, 0), gives=gives)
+
+
+def _binary(name: str, doc: str, takes: int, gives: int, effect: int = PURE) -> Op:
+    return Op(name, doc, VALUE, VALUE, takes=(takes, takes), gives=gives, effect=effect)
+
+
+def _with_imm(name: str, doc: str, gives: int, effect: int = PURE) -> Op:
+    return Op(name, doc, VALUE, takes=(INT, 0), gives=gives, imm=IMM, effect=effect)
+
+
+#: The one table of IR opcodes. `garden.ir.verifier` checks what it says.
 OPS: Final[dict[int, Op]] = {
-    NOP: Op("Noop", 0, 0, 0, 0, NO_IMM, PURE),
-    PARAM: Op("Param", 0, 0, 0, 0, NO_IMM, EFFECT),
-    UNDEFINED: Op("Undefined", 0, 0, 0, 0, NO_IMM, PURE),
-    CONST: Op("Const", 0, 0, 0, 0, BITS, PURE),
-    CONST_STR: Op("ConstStr", 0, 0, 0, 0, SYMBOL, PURE),
-    IADD: Op("IAdd", VALUE, VALUE, 0, 0, NO_IMM, PURE),
-    ISUB: Op("ISub", VALUE, VALUE, 0, 0, NO_IMM, PURE),
-    IMUL: Op("IMul", VALUE, VALUE, 0, 0, NO_IMM, PURE),
-    IDIV: Op("IDiv", VALUE, VALUE, 0, 0, NO_IMM, TRAPS),
-    IMOD: Op("IMod", VALUE, VALUE, 0, 0, NO_IMM, TRAPS),
-    ILT: Op("ILt", VALUE, VALUE, 0, 0, NO_IMM, PURE),
-    ILE: Op("ILe", VALUE, VALUE, 0, 0, NO_IMM, PURE),
-    IEQ: Op("IEq", VALUE, VALUE, 0, 0, NO_IMM, PURE),  # also Bool
-    INE: Op("INe", VALUE, VALUE, 0, 0, NO_IMM, PURE),  # also Bool
-    DADD: Op("DAdd", VALUE, VALUE, 0, 0, NO_IMM, PURE),
-    DSUB: Op("DSub", VALUE, VALUE, 0, 0, NO_IMM, PURE),
-    DMUL: Op("DMul", VALUE, VALUE, 0, 0, NO_IMM, PURE),
-    DDIV: Op("DDiv", VALUE, VALUE, 0, 0, NO_IMM, TRAPS),
-    DLT: Op("DLt", VALUE, VALUE, 0, 0, NO_IMM, PURE),
-    DLE: Op("DLe", VALUE, VALUE, 0, 0, NO_IMM, PURE),
-    SEQ: Op("SEq", VALUE, VALUE, 0, 0, NO_IMM, PURE),
-    SNE: Op("SNe", VALUE, VALUE, 0, 0, NO_IMM, PURE),
-    INEG: Op("INeg", VALUE, 0, 0, 0, NO_IMM, PURE),
-    DNEG: Op("DNeg", VALUE, 0, 0, 0, NO_IMM, PURE),
-    # Immediates are on the right: value op imm.
-    IADD_IMM: Op("IAdd", VALUE, 0, 0, 0, IMM, PURE),
-    ISUB_IMM: Op("ISub", VALUE, 0, 0, 0, IMM, PURE),
-    IMUL_IMM: Op("IMul", VALUE, 0, 0, 0, IMM, PURE),
-    IDIV_IMM: Op("IDiv", VALUE, 0, 0, 0, IMM, TRAPS),
-    IMOD_IMM: Op("IMod", VALUE, 0, 0, 0, IMM, TRAPS),
-    ILT_IMM: Op("ILt", VALUE, 0, 0, 0, IMM, PURE),
-    IGT_IMM: Op("IGt", VALUE, 0, 0, 0, IMM, PURE),
-    IEQ_IMM: Op("IEq", VALUE, 0, 0, 0, IMM, PURE),
-    INE_IMM: Op("INe", VALUE, 0, 0, 0, IMM, PURE),
-    INT_TO_DOUBLE: Op("Cast<Int->Double>", VALUE, 0, 0, 0, NO_IMM, PURE),
-    DOUBLE_TO_INT: Op("Cast<Double->Int>", VALUE, 0, 0, 0, NO_IMM, PURE),
-    INT_TO_BOOL: Op("Cast<Int->Bool>", VALUE, 0, 0, 0, NO_IMM, PURE),
-    BOOL_TO_INT: Op("Cast<Bool->Int>", VALUE, 0, 0, 0, NO_IMM, PURE),
-    CALL: Op("Call", FUNCTION, VALUES, 0, 0, NO_IMM, EFFECT),
-    SYS: Op("Sys", HOST, VALUES, 0, 0, NO_IMM, EFFECT),  # pure where the host function is
-    ALLOC: Op("Alloc", 0, 0, 0, 0, SIZE, TRAPS),  # words, uninitialised; of the row's type
-    STORE: Op("Store", VALUE, VALUE, 0, 0, OFFSET, EFFECT),  # the word a to address b + imm
-    LOAD: Op("Load", VALUE, 0, 0, 0, OFFSET, READS),
-    ADDROF: Op("AddrOf", VALUE, 0, 0, 0, OFFSET, PURE),
-    COPY: Op("Copy", VALUE, VALUE, 0, 0, SIZE, EFFECT),  # imm bytes from address a to address b, another object
-    LOOKUP: Op("Lookup", VALUE, CASES, 0, 0, NO_IMM, PURE),
-    RET: Op("ret", MAYBE_VALUE, 0, 0, 0, NO_IMM, EFFECT),
-    # Edges stand in c (taken where the condition is true) and d.
-    JUMP: Op("jmp", 0, 0, EDGE, 0, NO_IMM, EFFECT),
-    BRANCH: Op("br", VALUE, 0, EDGE, EDGE, NO_IMM, EFFECT),
-    BRANCH_CMP: Op("br_cmp", VALUE, VALUE, EDGE, EDGE, COMPARISON, EFFECT),
-    BRANCH_CMP_IMM: Op("br_imm", VALUE, COMPARE, EDGE, EDGE, IMM, EFFECT),
-    SWITCH: Op("switch", VALUE, CASES, 0, 0, NO_IMM, EFFECT),
-    TAIL: Op("tail", FUNCTION, VALUES, 0, 0, NO_IMM, EFFECT),
+    NOP: Op("Noop", "nothing; passes leave it for what they remove"),
+    PARAM: Op("Param", "a parameter of a block, given by every edge to it", gives=ANY, effect=EFFECT),
+    UNDEFINED: Op("Undefined", "any value, which nothing depends on", gives=ANY),
+    CONST: Op("Const", "imm", gives=NUMBER, imm=BITS),
+    CONST_STR: Op("ConstStr", "the text of the symbol imm", gives=STR, imm=SYMBOL),
+    IADD: _binary("IAdd", "a + b, which wraps", INT, INT),
+    ISUB: _binary("ISub", "a - b, which wraps", INT, INT),
+    IMUL: _binary("IMul", "a * b, which wraps", INT, INT),
+    IDIV: _binary("IDiv", "a / b towards zero; T0001 if b is 0", INT, INT, TRAPS),
+    IMOD: _binary("IMod", "the remainder of a / b, with the sign of a; T0001 if b is 0", INT, INT, TRAPS),
+    ILT: _binary("ILt", "a < b", INT, BOOL),
+    ILE: _binary("ILe", "a <= b", INT, BOOL),
+    IEQ: _binary("IEq", "a == b", SAME, BOOL),
+    INE: _binary("INe", "a != b", SAME, BOOL),
+    DADD: _binary("DAdd", "a + b", DOUBLE, DOUBLE),
+    DSUB: _binary("DSub", "a - b", DOUBLE, DOUBLE),
+    DMUL: _binary("DMul", "a * b", DOUBLE, DOUBLE),
+    DDIV: _binary("DDiv", "a / b; T0001 if b is 0", DOUBLE, DOUBLE, TRAPS),
+    DLT: _binary("DLt", "a < b; false for a NaN", DOUBLE, BOOL),
+    DLE: _binary("DLe", "a <= b; false for a NaN", DOUBLE, BOOL),
+    SEQ: _binary("SEq", "whether the texts are equal", STR, BOOL),
+    SNE: _binary("SNe", "whether the texts differ", STR, BOOL),
+    INEG: _unary("INeg", "-a, which wraps", INT, INT),
+    DNEG: _unary("DNeg", "a with its sign flipped", DOUBLE, DOUBLE),
+    IADD_IMM: _with_imm("IAdd", "a + imm, which wraps", INT),
+    ISUB_IMM: _with_imm("ISub", "a - imm, which wraps", INT),
+    IMUL_IMM: _with_imm("IMul", "a * imm, which wraps", INT),
+    IDIV_IMM: _with_imm("IDiv", "a / imm towards zero; T0001 if imm is 0", INT, TRAPS),
+    IMOD_IMM: _with_imm("IMod", "the remainder of a / imm, with the sign of a; T0001 if imm is 0", INT, TRAPS),
+    ILT_IMM: _with_imm("ILt", "a < imm", BOOL),
+    IGT_IMM: _with_imm("IGt", "a > imm", BOOL),
+    IEQ_IMM: _with_imm("IEq", "a == imm", BOOL),
+    INE_IMM: _with_imm("INe", "a != imm", BOOL),
+    INT_TO_DOUBLE: _unary("Cast<Int->Double>", "the nearest Double", INT, DOUBLE),
+    DOUBLE_TO_INT: _unary("Cast<Double->Int>", "a towards zero, saturating; 0 for a NaN", DOUBLE, INT),
+    INT_TO_BOOL: _unary("Cast<Int->Bool>", "whether a is not 0", INT, BOOL),
+    BOOL_TO_INT: _unary("Cast<Bool->Int>", "1 or 0", BOOL, INT),
+    CALL: Op("Call", "the result of function a with the arguments b", FUNCTION, VALUES, gives=CALLED, effect=EFFECT),
+    SYS: Op(
+        "Sys",
+        "the result of host function a with the arguments b; no effect where that function has none",
+        HOST,
+        VALUES,
+        gives=CALLED,
+        effect=EFFECT,
+    ),
+    ALLOC: Op("Alloc", "imm uninitialised bytes; T0003 if there are none", gives=MEMORY, imm=SIZE, effect=TRAPS),
+    STORE: Op(
+        "Store", "put the word a at address b + imm", VALUE, VALUE, takes=(ANY, MEMORY), imm=OFFSET, effect=EFFECT
+    ),
+    LOAD: Op("Load", "the word at address a + imm", VALUE, takes=(MEMORY, 0), gives=ANY, imm=OFFSET, effect=READS),
+    ADDROF: Op("AddrOf", "a + imm, which lies inside the object a", VALUE, takes=(MEMORY, 0), gives=MEMORY, imm=OFFSET),
+    LOOKUP: Op("Lookup", "the constant that the list b has for a", VALUE, CASES, takes=(KEY, 0), gives=CONSTANT),
+    COPY: Op(
+        "Copy",
+        "copy imm bytes from address a to address b, another object",
+        VALUE,
+        VALUE,
+        takes=(MEMORY, MEMORY),
+        imm=SIZE,
+        effect=EFFECT,
+    ),
+    RET: Op("ret", "return a", MAYBE_VALUE, takes=(RETURNED, 0), effect=EFFECT),
+    JUMP: Op("jmp", "go on by edge c", edges=1, effect=EFFECT),
+    BRANCH: Op("br", "by edge c if a, else by d", VALUE, edges=2, takes=(BOOL, 0), effect=EFFECT),
+    BRANCH_CMP: Op(
+        "br_cmp",
+        "by edge c if the comparison imm holds of a and b, else by d",
+        VALUE,
+        VALUE,
+        edges=2,
+        takes=(COMPARED, COMPARED),
+        imm=COMPARISON,
+        effect=EFFECT,
+    ),
+    BRANCH_CMP_IMM: Op(
+        "br_imm",
+        "by edge c if the comparison b holds of a and imm, else by d",
+        VALUE,
+        COMPARE,
+        edges=2,
+        takes=(INT, 0),
+        imm=IMM,
+        effect=EFFECT,
+    ),
+    SWITCH: Op("switch", "by the edge that the list b has for a", VALUE, CASES, takes=(KEY, 0), effect=EFFECT),
+    TAIL: Op("tail", "return the result of function a with the arguments b", FUNCTION, VALUES, effect=EFFECT),
 }
 
 

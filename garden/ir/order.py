@@ -9,8 +9,8 @@ them. Blocks that cannot be reached are left out.
 as that of a match is, block x leads to block y if and only if x comes before y in both orders; whatever the control
 flow, x leads to y only if it does. That makes liveness a comparison of two numbers.
 
-Immediate dominators after Cooper, Harvey and Kennedy, *A Simple, Fast Dominance Algorithm*. One round will do, since
-garden has no loops: what repeats is a call. Control flow with a cycle takes more rounds, and has no ranks.
+Immediate dominators after Cooper, Harvey and Kennedy, *A Simple, Fast Dominance Algorithm*, in one round, since control
+flow has no cycles.
 
 Layout: arrays by block of the whole program, each block written once. Costs: linear in blocks and edges; one visit of
 each edge, three where control flow joins.
@@ -98,9 +98,7 @@ class BlockOrder(Generic[S]):
             return
         if self._search(first):
             self._is_tree = False
-            if self._dominate():
-                while self._dominate_again():
-                    pass
+            self._dominate()
             self._layout(first)
         else:
             # Reverse postorder is preorder.
@@ -178,8 +176,8 @@ class BlockOrder(Generic[S]):
         self._count.data[block] = count
         self._pending.append(block)
 
-    def _dominate(self) -> bool:
-        """Find the immediate dominators, as far as control flow goes forwards; whether it goes backwards anywhere."""
+    def _dominate(self) -> None:
+        """Find the immediate dominators."""
         postorder = self._postorder.data
         last = len(self._postorder) - 1
         edges = self._edges.data
@@ -189,7 +187,6 @@ class BlockOrder(Generic[S]):
         predecessors = self.predecessors.data
         dominators = self.dominators.data
         links = self._links
-        backwards = False
         links.clear()
         links.append(0)
         links.append(0)
@@ -201,15 +198,12 @@ class BlockOrder(Generic[S]):
             start: int = edges[block]
             for cell in range(start + 1, start + 1 + targets[start]):
                 target: int = targets[cell]
-                if numbers[target]:
-                    backwards = True
-                if predecessors[target] == 1 and numbers[target] == 0:
+                if predecessors[target] == 1:
                     dominators[target] = block
                 else:
                     links.append(block)
                     links.append(heads[target])
                     heads[target] = len(links) - 2
-        return backwards
 
     def _meeting(self, edge: int) -> int:
         """The block where the ways to the sources of a chain of edges part.
@@ -230,22 +224,6 @@ class BlockOrder(Generic[S]):
                     other = dominators[other]
             edge = links[edge + 1]
         return meeting
-
-    def _dominate_again(self) -> bool:
-        """Another round, now that all edges are known; whether it has changed anything."""
-        postorder = self._postorder.data
-        heads = self._count.data
-        dominators = self.dominators.data
-        changed = False
-        # The first block, which comes last here, has no dominator.
-        for index in range(len(self._postorder) - 2, -1, -1):
-            block: int = postorder[index]
-            if heads[block]:
-                meeting = self._meeting(heads[block])
-                if dominators[block] != meeting:
-                    dominators[block] = meeting
-                    changed = True
-        return changed
 
     def _layout(self, first: int) -> None:
         """Put the preorder of the dominator tree into `blocks`."""
@@ -268,10 +246,7 @@ class BlockOrder(Generic[S]):
             block = below
 
     def rank(self) -> None:
-        """Rank the blocks of the function analysed last, each after all that lead to it, the last of several first.
-
-        Raises ValueError where control flow has a cycle.
-        """
+        """Rank the blocks of the function analysed last, each after all that lead to it, the last of several first."""
         if self._is_tree:
             # The search has discovered the blocks in this order.
             return
@@ -295,11 +270,7 @@ class BlockOrder(Generic[S]):
                 missing: int = left[target] - 1
                 if missing == 0:
                     pending.append(target)
-                elif missing < 0:
-                    raise ValueError(f"control flow has a cycle through block {target}")
                 left[target] = missing
-        if rank < len(self._postorder):
-            raise ValueError("control flow has a cycle")
 
     def close(self) -> None:
         self._links.close()

@@ -3,14 +3,17 @@
 1. Every block with a function stands once in the layout of that function, and no edge leads to any other block.
 2. A block ends with its only terminator. Every instruction stands in one block, every parameter in one list.
 3. The first block of a function has the function's parameters, and no edge leads to it.
-4. Columns that an opcode does not use are 0. Immediates, offsets and sizes fit 32 bits.
-5. Every list lies inside `pool` and has one owner, so a pass may change it in place.
-6. An edge has an argument of the right type for each parameter of its target.
-7. Every operand is a value of the right type, and its definition dominates its use. In a block that cannot be reached
+4. No block leads back to itself.
+5. Columns that an opcode does not use are 0. Immediates, offsets and sizes fit 32 bits.
+6. Every list lies inside `pool` and has one owner, so a pass may change it in place.
+7. An edge has an argument of the right type for each parameter of its target.
+8. Every operand is a value of the right type, and its definition dominates its use. In a block that cannot be reached
    everything dominates.
-8. The keys of a switch or a lookup are distinct.
+9. The keys of a switch or a lookup are distinct.
 
-Costs: linear but for the dominators. Messages and the keys of a list are Python objects.
+What an opcode takes, gives and uses, `garden.ir.ir.OPS` says.
+
+Costs: linear. Messages and the keys of a list are Python objects.
 """
 
 from __future__ import annotations
@@ -20,137 +23,27 @@ from typing import Final
 from allocators import Allocator
 from allocators._mypyc import mypyc_attr
 from allocators.collections import Vec
+from garden.ir import ir as op
+from garden.ir.blocks import count_predecessors
 from garden.ir.dominators import Dominators
-from garden.ir.ir import (
-    ADDROF,
-    ALLOC,
-    BITS,
-    BOOL_TO_INT,
-    BRANCH,
-    BRANCH_CMP,
-    BRANCH_CMP_IMM,
-    CALL,
-    CONST,
-    CONST_STR,
-    COPY,
-    DADD,
-    DDIV,
-    DLE,
-    DLT,
-    DMUL,
-    DNEG,
-    DOUBLE_TO_INT,
-    DSUB,
-    FIRST_TERMINATOR,
-    IADD,
-    IADD_IMM,
-    IDIV,
-    IDIV_IMM,
-    IEQ,
-    IEQ_IMM,
-    IGT_IMM,
-    ILE,
-    ILT,
-    ILT_IMM,
-    IMM,
-    IMOD,
-    IMOD_IMM,
-    IMUL,
-    IMUL_IMM,
-    INE,
-    INE_IMM,
-    INEG,
-    INT_TO_BOOL,
-    INT_TO_DOUBLE,
-    ISUB,
-    ISUB_IMM,
-    JUMP,
-    LOAD,
-    LOOKUP,
-    MAX_IMM,
-    MIN_IMM,
-    NO_IMM,
-    NOP,
-    OFFSET,
-    OPS,
-    PARAM,
-    RET,
-    SEQ,
-    SIZE,
-    SNE,
-    STORE,
-    SWITCH,
-    SYMBOL,
-    SYS,
-    TAIL,
-    UNDEFINED,
-    UNUSED,
-    Ir,
-)
+from garden.ir.ir import Ir
 from garden.ir.operands import A_VALUE, B_VALUE, B_VALUES, OPERANDS, edge_at, edge_count
 from garden.types.types import BOOL, DOUBLE, INT, STR, VOID, WORD_SIZE
 
 #: No more is said of an IR that is that wrong.
 MAX_MESSAGES: Final = 100
 
-_NOTHING: Final = 0
-_ANY: Final = -1  # a value of any type
-_SAME: Final = -2  # Int or Bool, the same for both operands
-_MEMORY: Final = -3  # what can be an address: a record, an array or an option
+#: Opcodes that may stand in `imm` of a `BRANCH_CMP`, and in b of a `BRANCH_CMP_IMM`.
+_COMPARISONS: Final = (op.ILT, op.ILE, op.IEQ, op.INE, op.DLT, op.DLE, op.SEQ, op.SNE)
+_IMM_COMPARISONS: Final = (op.ILT_IMM, op.IGT_IMM, op.IEQ_IMM, op.INE_IMM)
 
-# What an opcode takes and gives: types of a, of b, and of the result.
-_ARITHMETIC: Final = (INT, INT, INT)
-_COMPARISON: Final = (INT, INT, BOOL)
-_RULES: Final[dict[int, tuple[int, int, int]]] = {
-    NOP: (_NOTHING, _NOTHING, _NOTHING),
-    UNDEFINED: (_NOTHING, _NOTHING, _ANY),
-    CONST: (_NOTHING, _NOTHING, _ANY),
-    CONST_STR: (_NOTHING, _NOTHING, STR),
-    IADD: _ARITHMETIC,
-    ISUB: _ARITHMETIC,
-    IMUL: _ARITHMETIC,
-    IDIV: _ARITHMETIC,
-    IMOD: _ARITHMETIC,
-    ILT: _COMPARISON,
-    ILE: _COMPARISON,
-    IEQ: (_SAME, _SAME, BOOL),
-    INE: (_SAME, _SAME, BOOL),
-    DADD: (DOUBLE, DOUBLE, DOUBLE),
-    DSUB: (DOUBLE, DOUBLE, DOUBLE),
-    DMUL: (DOUBLE, DOUBLE, DOUBLE),
-    DDIV: (DOUBLE, DOUBLE, DOUBLE),
-    DLT: (DOUBLE, DOUBLE, BOOL),
-    DLE: (DOUBLE, DOUBLE, BOOL),
-    SEQ: (STR, STR, BOOL),
-    SNE: (STR, STR, BOOL),
-    INEG: (INT, _NOTHING, INT),
-    DNEG: (DOUBLE, _NOTHING, DOUBLE),
-    IADD_IMM: (INT, _NOTHING, INT),
-    ISUB_IMM: (INT, _NOTHING, INT),
-    IMUL_IMM: (INT, _NOTHING, INT),
-    IDIV_IMM: (INT, _NOTHING, INT),
-    IMOD_IMM: (INT, _NOTHING, INT),
-    ILT_IMM: (INT, _NOTHING, BOOL),
-    IGT_IMM: (INT, _NOTHING, BOOL),
-    IEQ_IMM: (INT, _NOTHING, BOOL),
-    INE_IMM: (INT, _NOTHING, BOOL),
-    INT_TO_DOUBLE: (INT, _NOTHING, DOUBLE),
-    DOUBLE_TO_INT: (DOUBLE, _NOTHING, INT),
-    INT_TO_BOOL: (INT, _NOTHING, BOOL),
-    BOOL_TO_INT: (BOOL, _NOTHING, INT),
-    ALLOC: (_NOTHING, _NOTHING, _MEMORY),
-    STORE: (_ANY, _MEMORY, _NOTHING),
-    LOAD: (_MEMORY, _NOTHING, _ANY),
-    ADDROF: (_MEMORY, _NOTHING, _MEMORY),
-    COPY: (_MEMORY, _MEMORY, _NOTHING),
-    LOOKUP: (_ANY, _NOTHING, _ANY),
-    JUMP: (_NOTHING, _NOTHING, _NOTHING),
-    BRANCH: (BOOL, _NOTHING, _NOTHING),
-    BRANCH_CMP_IMM: (INT, _NOTHING, _NOTHING),
-    SWITCH: (_ANY, _NOTHING, _NOTHING),
+#: The types that are meant by what `OPS` says instead of a type.
+_TYPES: Final[dict[int, tuple[int, ...]]] = {
+    op.SAME: (INT, BOOL),
+    op.KEY: (INT, STR),
+    op.NUMBER: (INT, BOOL, DOUBLE),
+    op.CONSTANT: (INT, BOOL, DOUBLE, STR),
 }
-_COMPARISONS: Final = bytes([ILT, ILE, IEQ, INE, DLT, DLE, SEQ, SNE])
-_IMM_COMPARISONS: Final = bytes([ILT_IMM, IGT_IMM, IEQ_IMM, INE_IMM])
 
 
 def verify(ir: Ir[Allocator], scratch: Allocator) -> list[str]:
@@ -204,6 +97,8 @@ class _Verifier:
                 self._check_lists(block)
         for function in range(1, ir.function_count):
             self._check_entry(function)
+        if not self.messages:
+            self._check_cycles()
         if self.messages:
             return
         for block in range(1, ir.block_count):
@@ -221,8 +116,8 @@ class _Verifier:
             self.messages.append(f"function {function} block {block}{row}: {message}")
 
     def _name(self, inst: int) -> str:
-        op: int = self.ir.op[inst]
-        return OPS[op].name if op in OPS else f"opcode {op}"
+        opcode: int = self.ir.op[inst]
+        return op.OPS[opcode].name if opcode in op.OPS else f"opcode {opcode}"
 
     def _complain(self, inst: int, message: str) -> None:
         self._say(self._block, inst, message)
@@ -258,7 +153,7 @@ class _Verifier:
         parameters: int = ir.block_params[block]
         if self._check_list(block, 0, parameters, 0):
             for value in ir.list_at(parameters):
-                if not 0 < value < ir.value_count or ir.op[value] != PARAM:
+                if not 0 < value < ir.value_count or ir.op[value] != op.PARAM:
                     self._say(block, 0, f"row {value} in its list of parameters is none")
                 elif where[value]:
                     self._say(block, 0, f"parameter {value} stands in two lists")
@@ -273,14 +168,14 @@ class _Verifier:
             if inst >= ir.value_count:
                 self._say(block, last, f"is followed by row {inst}, which does not exist")
                 return
-            op: int = ir.op[inst]
-            if op not in OPS or op == PARAM:
+            opcode: int = ir.op[inst]
+            if opcode not in op.OPS or opcode == op.PARAM:
                 self._say(block, inst, "stands in a block")
                 return
             if where[inst]:
                 self._say(block, inst, "stands in two places")
                 return
-            if last and ir.op[last] >= FIRST_TERMINATOR:
+            if last and ir.op[last] >= op.FIRST_TERMINATOR:
                 self._say(block, last, "is a terminator before the end of its block")
             where[inst] = block
             self._places.data[inst] = place
@@ -289,7 +184,7 @@ class _Verifier:
             inst = ir.next[inst]
         if last != ir.block_last[block]:
             self._say(block, 0, f"its last instruction is {last}, not {ir.block_last[block]}")
-        if last == 0 or ir.op[last] < FIRST_TERMINATOR:
+        if last == 0 or ir.op[last] < op.FIRST_TERMINATOR:
             self._say(block, last, "does not end with a terminator")
 
     # Lists.
@@ -315,15 +210,14 @@ class _Verifier:
         ir = self.ir
         inst: int = ir.block_first[block]
         while inst:
-            op: int = ir.op[inst]
-            entry = OPS[op]
+            entry = op.OPS[ir.op[inst]]
             sound = True
-            if op in (SWITCH, LOOKUP):
+            if entry.b == op.CASES:
                 sound = self._check_list(block, inst, ir.b[inst], 1)
                 if sound and ir.pool.data[ir.b[inst]] % 2 == 0:
                     self._say(block, inst, "a key without what belongs to it")
                     sound = False
-            elif OPERANDS[op] & B_VALUES:
+            elif entry.b == op.VALUES:
                 sound = self._check_list(block, inst, ir.b[inst], 0)
             if sound:
                 for index in range(edge_count(ir, inst)):
@@ -334,7 +228,7 @@ class _Verifier:
                 (entry.c, ir.c, "c"),
                 (entry.d, ir.d, "d"),
             ):
-                if used == UNUSED and column[inst]:
+                if used == op.UNUSED and column[inst]:
                     self._say(block, inst, f"column {name} is not 0")
             inst = ir.next[inst]
 
@@ -359,17 +253,44 @@ class _Verifier:
         if ir.function_parameters[function] != ir.pool.data[ir.block_params[first]]:
             self._say(first, 0, f"has not the {ir.function_parameters[function]} parameters of its function")
 
+    def _check_cycles(self) -> None:
+        """Take away blocks that nothing leads to, until none is left, or there is a cycle."""
+        ir = self.ir
+        targets = ir.pool.data
+        counts = count_predecessors(ir, self.scratch)
+        free: Vec[Allocator] = Vec(self.scratch, "I")
+        try:
+            left = counts.data
+            for function in range(1, ir.function_count):
+                # That of the function itself.
+                left[ir.function_first[function]] -= 1
+            for block in range(1, ir.block_count):
+                if ir.block_function[block] and left[block] == 0:
+                    free.append(block)
+            while len(free):
+                block = free.pop()
+                terminator: int = ir.block_last[block]
+                for index in range(edge_count(ir, terminator)):
+                    target: int = targets[edge_at(ir, terminator, index) + 1]
+                    left[target] -= 1
+                    if left[target] == 0:
+                        free.append(target)
+            for block in range(1, ir.block_count):
+                if left[block]:
+                    self._say(block, 0, "is on a cycle, or behind one")
+        finally:
+            free.close()
+            counts.close()
+
     # Types and immediates.
 
     def _is(self, type: int, want: int) -> bool:
-        if want == _NOTHING:
-            return type == 0
-        if want == _ANY:
+        if want == op.ANY:
             return type > VOID
-        if want == _SAME:
-            return type in (INT, BOOL)
-        if want == _MEMORY:
+        if want == op.MEMORY:
             return type > STR and self.ir.checked.types.type(type).name in ("Record", "Array", "Option")
+        if want in _TYPES:
+            return type in _TYPES[want]
         return type == want
 
     def _type_name(self, type: int) -> str:
@@ -387,48 +308,41 @@ class _Verifier:
 
     def _check_types(self, inst: int) -> None:
         ir = self.ir
-        op: int = ir.op[inst]
-        if op in _RULES:
-            rule = _RULES[op]
-            self._check_rule(inst, op, rule[0], rule[1], rule[2])
-        elif op in (CALL, TAIL):
+        opcode: int = ir.op[inst]
+        entry = op.OPS[opcode]
+        takes_a = entry.takes_a
+        takes_b = entry.takes_b
+        if entry.imm == op.COMPARISON:
+            if ir.imm[inst] not in _COMPARISONS:
+                self._complain(inst, f"opcode {ir.imm[inst]} is no comparison")
+                return
+            comparison = op.OPS[ir.imm[inst]]
+            takes_a = comparison.takes_a
+            takes_b = comparison.takes_b
+        if entry.a == op.MAYBE_VALUE:
+            self._check_returned(inst)
+        elif entry.a == op.VALUE:
+            self._check_value(inst, ir.a[inst], takes_a)
+        elif entry.a == op.FUNCTION:
             self._check_call(inst)
-        elif op == SYS:
+        elif entry.a == op.HOST:
             self._check_sys(inst)
-        elif op == BRANCH_CMP:
-            comparison: int = ir.imm[inst]
-            if 0 <= comparison <= SNE and comparison in _COMPARISONS:
-                rule = _RULES[comparison]
-                self._check_rule(inst, comparison, rule[0], rule[1], _NOTHING)
-            else:
-                self._complain(inst, f"opcode {comparison} is no comparison")
-        elif op == RET:
-            self._check_result(inst)
-        if op == BRANCH_CMP_IMM and ir.b[inst] not in _IMM_COMPARISONS:
+        if entry.b == op.VALUE:
+            self._check_value(inst, ir.b[inst], takes_b)
+            if takes_b == op.SAME and ir.type[ir.a[inst]] != ir.type[ir.b[inst]]:
+                self._complain(inst, "its operands differ in type")
+        elif entry.b == op.COMPARE and ir.b[inst] not in _IMM_COMPARISONS:
             self._complain(inst, f"opcode {ir.b[inst]} is no comparison with an immediate")
-        if op in (SWITCH, LOOKUP):
-            self._check_cases(inst)
-        if op != RET and op >= FIRST_TERMINATOR:
-            for index in range(edge_count(ir, inst)):
-                edge = ir.list_at(edge_at(ir, inst, index))
-                parameters = ir.list_at(ir.block_params[edge[0]])
-                for position in range(len(parameters)):
-                    self._check_value(inst, edge[1 + position], ir.type[parameters[position]])
-        self._check_imm(inst, OPS[op].imm)
-
-    def _check_rule(self, inst: int, op: int, a: int, b: int, result: int) -> None:
-        ir = self.ir
-        flags = OPERANDS[op]
-        if flags & A_VALUE:
-            self._check_value(inst, ir.a[inst], a)
-        if flags & B_VALUE:
-            self._check_value(inst, ir.b[inst], b)
-        if a == _SAME and ir.type[ir.a[inst]] != ir.type[ir.b[inst]]:
-            self._complain(inst, "its operands differ in type")
-        if not self._is(ir.type[inst], result):
+        elif entry.b == op.CASES:
+            self._check_keys(inst)
+        if entry.gives != op.CALLED and not self._is(ir.type[inst], entry.gives):
             self._complain(inst, f"its result is a {self._type_name(ir.type[inst])}")
-        if op == CONST and ir.type[inst] not in (INT, BOOL, DOUBLE):
-            self._complain(inst, f"no constants have the type {self._type_name(ir.type[inst])}")
+        for index in range(edge_count(ir, inst)):
+            edge = ir.list_at(edge_at(ir, inst, index))
+            parameters = ir.list_at(ir.block_params[edge[0]])
+            for position in range(len(parameters)):
+                self._check_value(inst, edge[1 + position], ir.type[parameters[position]])
+        self._check_imm(inst, entry.imm)
 
     def _check_call(self, inst: int) -> None:
         ir = self.ir
@@ -444,12 +358,11 @@ class _Verifier:
         for index in range(len(values)):
             self._check_value(inst, values[index], ir.type[parameters[index]])
         result: int = ir.function_result[callee]
-        if ir.op[inst] == TAIL:
+        if ir.op[inst] == op.TAIL:
             own: int = ir.function_result[ir.block_function[self._block]]
             if own > VOID and own != result:
                 self._complain(inst, f"gives a {self._type_name(result)} where a {self._type_name(own)} is due")
-            result = 0
-        if ir.type[inst] != (result if result > VOID else 0):
+        elif ir.type[inst] != (result if result > VOID else 0):
             self._complain(inst, f"its result is a {self._type_name(ir.type[inst])}")
 
     def _check_sys(self, inst: int) -> None:
@@ -463,7 +376,7 @@ class _Verifier:
             self._complain(inst, f"{len(values)} arguments for {len(host.parameters)} parameters")
             return
         for index in range(len(values)):
-            self._check_value(inst, values[index], _ANY)
+            self._check_value(inst, values[index], op.ANY)
             want = host.parameters[index][1]
             if not want.generic and ir.checked.types.type(ir.type[values[index]]) != want:
                 self._complain(inst, f"argument {values[index]} is a {self._type_name(ir.type[values[index]])}")
@@ -471,23 +384,16 @@ class _Verifier:
         if not host.result.generic and result != host.result:
             self._complain(inst, f"its result is a {self._type_name(ir.type[inst])}")
 
-    def _check_result(self, inst: int) -> None:
+    def _check_returned(self, inst: int) -> None:
         ir = self.ir
         result: int = ir.function_result[ir.block_function[self._block]]
         if result > VOID:
             self._check_value(inst, ir.a[inst], result)
         elif ir.a[inst]:
             self._complain(inst, "a value where none is due")
-        if ir.type[inst]:
-            self._complain(inst, f"its result is a {self._type_name(ir.type[inst])}")
 
-    def _check_cases(self, inst: int) -> None:
-        ir = self.ir
-        if ir.type[ir.a[inst]] not in (INT, STR):
-            self._complain(inst, f"its subject is a {self._type_name(ir.type[ir.a[inst]])}")
-        if ir.op[inst] == LOOKUP and ir.type[inst] not in (INT, BOOL, DOUBLE, STR):
-            self._complain(inst, f"no constants have the type {self._type_name(ir.type[inst])}")
-        words = ir.list_at(ir.b[inst])
+    def _check_keys(self, inst: int) -> None:
+        words = self.ir.list_at(self.ir.b[inst])
         keys = set()
         for index in range(1, len(words), 2):
             keys.add(words[index])
@@ -498,11 +404,11 @@ class _Verifier:
         ir = self.ir
         imm: int = ir.imm[inst]
         if (
-            (kind == NO_IMM and imm)
-            or (kind == IMM and not MIN_IMM <= imm <= MAX_IMM)
-            or (kind == BITS and ir.type[inst] == BOOL and imm not in (0, 1))
-            or (kind == SYMBOL and not 0 <= imm < len(ir.checked.ast.symbols))
-            or (kind in (OFFSET, SIZE) and (not 0 <= imm <= MAX_IMM or imm % WORD_SIZE))
+            (kind == op.NO_IMM and imm)
+            or (kind == op.IMM and not op.MIN_IMM <= imm <= op.MAX_IMM)
+            or (kind == op.BITS and ir.type[inst] == BOOL and imm not in (0, 1))
+            or (kind == op.SYMBOL and not 0 <= imm < len(ir.checked.ast.symbols))
+            or (kind in (op.OFFSET, op.SIZE) and (not 0 <= imm <= op.MAX_IMM or imm % WORD_SIZE))
         ):
             self._complain(inst, f"imm cannot be {imm}")
 

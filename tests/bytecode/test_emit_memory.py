@@ -58,23 +58,6 @@ def test_code_stays_and_scratch_is_given_back(bytecode: Any) -> None:
     assert kept.live_blocks == 0
 
 
-def test_a_refused_program_leaves_nothing_behind(bytecode: Any) -> None:
-    memory = MetricAllocator(PageAlloc())
-    ir = random_ir(bytecode, 1, 30)
-    first = ir.function_first[1]
-    last = ir.function_last[1]
-    ir.op[ir.block_last[last]] = 61
-    ir.a[ir.block_last[last]] = 0
-    ir.c[ir.block_last[last]] = ir.add_list([first])
-    for block in range(1, ir.block_count):
-        if ir.block_function[block] == 1 and block != last:
-            ir.op[ir.block_last[block]] = 61
-            ir.c[ir.block_last[block]] = ir.add_list([last])
-    with pytest.raises(ValueError, match="cycle"):
-        Emitter(memory, memory).emit(ir)
-    assert memory.live_blocks == 0
-
-
 def test_an_emitter_can_be_used_again(bytecode: Any) -> None:
     emitter = Emitter(bytecode.memory, bytecode.scratch)
     ir = random_ir(bytecode, 2, 30)

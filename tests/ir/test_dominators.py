@@ -14,13 +14,15 @@ from garden.ir.parser import close_parsed, parse_ir
 
 
 def random_graph(random: Random, count: int) -> str:
-    """A function of `count` blocks with random edges, cycles and unreachable blocks among them."""
+    """A function of `count` blocks with random edges to later ones; some cannot be reached."""
     blocks = []
-    for _ in range(count):
+    for number in range(count):
         kind = random.random()
-        targets = [random.randrange(1, count) for _ in range(2)]
-        end = "ret" if kind < 0.15 else f"jmp b{targets[0]}" if kind < 0.5 else f"br %v0, b{targets[0]}, b{targets[1]}"
-        blocks.append(end)
+        yes, no = (random.randrange(number + 1, max(count, number + 2)) for _ in range(2))
+        if kind < 0.15 or number == count - 1:
+            blocks.append("ret")
+        else:
+            blocks.append(f"jmp b{yes}" if kind < 0.5 else f"br %v0, b{yes}, b{no}")
     body = "\n".join([f"b{number}:\n{end}" for number, end in enumerate(blocks) if number])
     return f"fn f1(%v0) {{\nb0(%v0:Bool):\n{blocks[0]}\n{body}\n}}"
 

@@ -12,7 +12,7 @@ from garden.ir.ir import Ir
 from garden.ir.parser import close_parsed, parse_ir
 from garden.ir.verifier import MAX_MESSAGES, verify
 from garden.types.host import HostFunction, Package
-from garden.types.types import Int, Str
+from garden.types.types import BOOL, DOUBLE, INT, STR, Int, Str
 
 PACKAGES = {"host": Package("host", "One function.", [HostFunction("host", "of", (("x", Int), ("y", Str)), Int, len)])}
 PAIR = "Record<x: Int y: Int>"
@@ -75,7 +75,7 @@ DIAMOND = body(
         ("Call f1(%v1, %v0)", "operand 2 is a Bool"),
         ("Call f1(%v0)", "1 arguments for 2 parameters"),
         ("Call f3()", "there is no function 3"),
-        ("%v2:Double = Lookup %v1 [], 1.0", "its subject is a Bool"),
+        ("%v2:Double = Lookup %v1 [], 1.0", "operand 2 is a Bool"),
         ("%v2:Int = Lookup %v0 [1 -> 1, 1 -> 2], 3", "a key stands there twice"),
         ("%v2:Int = IAdd %v3, 1\n%v3:Int = 1", "operand 4 does not dominate it"),
         ("%v2:Int = IAdd %v2, 1", "operand 3 does not dominate it"),
@@ -94,7 +94,7 @@ def test_an_instruction_with_wrong_operands(memory: MetricAllocator[Arena[PageAl
         ("br_cmp ILt %v0, %v1, b1, b1", "operand 2 is a Bool"),
         ("br_imm IAdd %v0, 1, b1, b1", "opcode 30 is no comparison with an immediate"),
         ("br_imm IEq %v1, 1, b1, b1", "operand 2 is a Bool"),
-        ("switch %v1\n_ -> b1", "its subject is a Bool"),
+        ("switch %v1\n_ -> b1", "operand 2 is a Bool"),
         ("jmp b1(%v0)", "an edge has 1 arguments for 0 parameters"),
         ("jmp b2", "an edge has 0 arguments for 1 parameters"),
         ("jmp b2(%v1)", "operand 2 is a Bool"),
@@ -138,15 +138,108 @@ def test_a_value_of_one_arm_does_not_reach_the_other_nor_the_join(memory: Metric
     assert messages(memory, join) == ["operand 4 does not dominate it"]
 
 
-def test_values_reach_through_loops_and_long_chains(memory: MetricAllocator[Arena[PageAlloc]]) -> None:
+def test_values_reach_through_long_chains(memory: MetricAllocator[Arena[PageAlloc]]) -> None:
     links = []
     for number in range(1, 300):
         links += [f"br_imm IEq %v0, {number}, b{2 * number}, b{2 * number + 1}", f"b{2 * number}:", "jmp b1"]
         links += [f"b{2 * number + 1}:"]
     assert messages(memory, body(*links, "jmp b1", "b1:", "%v2:Int = INeg %v0", "jmp b600", "b600:", "ret")) == []
-    loop = body("jmp b1(%v0)", "b1(%v2:Int):", "%v3:Int = ISub %v2, 1", "br %v1, b1(%v3), b2", "b2:", "ret")
-    assert messages(memory, loop) == []
-    assert messages(memory, loop.replace("b1(%v0)\n", "b1(%v3)\n")) == ["operand 5 does not dominate it"]
+
+
+@pytest.mark.parametrize(
+    ("blocks", "count"),
+    [
+        (("jmp b1", "b1:", "jmp b1"), 1),
+        (("jmp b1", "b1:", "br %v1, b2, b3", "b2:", "jmp b1", "b3:", "ret"), 3),
+        (("ret", "b1:", "jmp b2", "b2:", "jmp b1"), 2),
+        (("jmp b3", "b1:", "jmp b2", "b2:", "jmp b3", "b3:", "br %v1, b1, b4", "b4:", "ret"), 4),
+        (("switch %v0\n1 -> b1\n_ -> b2", "b1:", "jmp b2", "b2:", "jmp b1"), 2),
+    ],
+)
+def test_no_block_leads_back_to_itself(
+    memory: MetricAllocator[Arena[PageAlloc]], blocks: tuple[str, ...], count: int
+) -> None:
+    assert messages(memory, body(*blocks)) == ["is on a cycle, or behind one"] * count
+
+
+# One value of each type: what an operand of each kind may be, and where the types stand.
+TYPED = f"""fn f1(%v0, %v1, %v2, %v3, %v4) {{
+    b0(%v0:Int, %v1:Bool, %v2:Double, %v3:Str, %v4:{PAIR}):
+        ret
+    b1:
+        ret
+}}
+fn f2() {{
+    b0:
+        ret
+}}"""
+VALUES = {
+    BOOL: {2},
+    INT: {1},
+    DOUBLE: {3},
+    STR: {4},
+    code.ANY: {1, 2, 3, 4, 5},
+    code.SAME: {1, 2},
+    code.MEMORY: {5},
+    code.KEY: {1, 4},
+    code.NUMBER: {1, 2, 3},
+    code.CONSTANT: {1, 2, 3, 4},
+    0: {0},
+}
+BY_TYPE = [op for op, entry in code.OPS.items() if op != code.PARAM and entry.gives != code.CALLED and op != code.TAIL]
+
+
+@pytest.mark.parametrize("opcode", BY_TYPE, ids=lambda opcode: f"{opcode}-{code.OPS[opcode].name}")
+def test_the_verifier_holds_every_opcode_to_its_row_of_the_table(
+    memory: MetricAllocator[Arena[PageAlloc]], opcode: int
+) -> None:
+    entry = code.OPS[opcode]
+    right = (entry.takes_a, entry.takes_b)
+    if entry.imm == code.COMPARISON:
+        right = (DOUBLE, DOUBLE)
+    elif entry.a == code.MAYBE_VALUE:
+        right = (0, 0)
+
+    def complaints(a: int, b: int, result: int) -> list[str]:
+        """What the verifier says of the instruction with these values as operands, and the type of one as result."""
+        ir = parse_ir(TYPED, memory, PACKAGES)
+        block = ir.function_first[1]
+        end = ir.block_first[block]
+        other = ir.block_next[block]
+        edges = [ir.add_list([other]) for used in (entry.c, entry.d) if used == code.EDGE]
+        if entry.b == code.CASES:
+            b = ir.add_list([ir.add_list([other]) if opcode == code.SWITCH else 0])
+        elif entry.b == code.COMPARE:
+            b = code.IEQ_IMM
+        imm = code.DLT if entry.imm == code.COMPARISON else 0
+        type = ir.type[result]
+        inst = ir.add(opcode, type, 0, a=a, b=b, imm=imm, **dict(zip("cd", edges, strict=False)))
+        if opcode < code.FIRST_TERMINATOR:
+            ir.next[inst] = end
+        else:
+            ir.block_last[block] = inst
+        ir.block_first[block] = inst
+        found = verify(ir, memory)
+        close_parsed(ir)
+        return found
+
+    for a in VALUES[right[0]]:
+        for b in {a} if right[0] == code.SAME else VALUES[right[1]]:
+            for result in range(6):
+                assert (complaints(a, b, result) == []) == (result in VALUES[entry.gives]), (a, b, result)
+    a = min(VALUES[right[0]])
+    b = min(VALUES[right[1]])
+    result = min(VALUES[entry.gives])
+    for wrong in set(range(6)) - VALUES[right[0]]:
+        assert complaints(wrong, b, result)
+    for wrong in set(range(6)) - VALUES[right[1]]:
+        assert entry.b in (code.CASES, code.COMPARE) or complaints(a, wrong, result)
+
+
+def test_every_opcode_says_what_it_does() -> None:
+    for entry in code.OPS.values():
+        assert entry.doc
+        assert not entry.doc.endswith(".")
 
 
 def test_in_an_unreachable_block_everything_dominates(memory: MetricAllocator[Arena[PageAlloc]]) -> None:

@@ -7,8 +7,8 @@
     b3(%v1:Int):                 b3:
         %v2:Int = IAdd %v1, 1        %v1:Int = IAdd %v0, 1
 
-Blocks are visited in reverse postorder, so all edges to a block are known before it, but for those of a cycle: what
-such edges lead to keeps its parameters. The value dominates every edge, hence the block.
+Blocks are visited in reverse postorder, so all edges to a block are known before it, but for those from blocks that
+cannot be reached: what such edges lead to keeps its parameters. The value dominates every edge, hence the block.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@
         ret %v0
 
 What terminators and instructions with an effect use is needed, what that uses is needed, and so on; a parameter needs
-its arguments only if it is needed itself, so values that only feed each other go too. What may trap has an effect, and
-so have all calls: even a pure host function may refuse its arguments.
+its arguments only if it is needed itself, so chains of values that lead to nothing go too. What may trap has an effect,
+and so have all calls: even a pure host function may refuse its arguments.
 
 Since control never goes backwards, the last value that is not needed has no uses at all. So where uses are known
 already, and each value has some, there is nothing to do.

@@ -40,7 +40,7 @@ from garden.ir.passes.const_fold import compare_imm
 from garden.ir.passes.counts import Counts
 from garden.ir.passes.unreachable import unreachable
 
-#: How often an edge is led on. More than once is needed only where a constant decides again, and in loops.
+#: How often an edge is led on. More than once is needed only where a constant decides again.
 _STEPS: Final = 4
 
 
@@ -160,9 +160,7 @@ class _Threader:
         if end == 0:
             return 0
         if ir.op[end] == JUMP:
-            onward: int = ir.c[end]
-            # A loop without an end.
-            return onward if ir.pool.data[onward + 1] != target else 0
+            return int(ir.c[end])
         condition = self._argument(edge, ir.block_params[target], ir.a[end])
         if ir.op[condition] != CONST:
             return 0

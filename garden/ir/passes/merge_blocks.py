@@ -35,8 +35,7 @@ def _extend(ir: Ir[Allocator], block: int, predecessors: memoryview) -> int:
         if ir.op[jump] != JUMP:
             return count
         target: int = ir.pool.data[ir.c[jump] + 1]
-        # A block that jumps to itself has that one predecessor, where nothing reaches it.
-        if predecessors[target] != 1 or ir.block_params[target] or target == block:
+        if predecessors[target] != 1 or ir.block_params[target]:
             return count
         make_noop(ir, jump)
         ir.next[jump] = ir.block_first[target]

@@ -576,7 +576,7 @@ def test_a_comparison_with_another_use_or_in_another_block_stays(rewrite: Rewrit
 # dce
 
 
-def test_values_that_only_feed_each_other_go(rewrite: Rewriter) -> None:
+def test_chains_of_values_that_lead_to_nothing_go(rewrite: Rewriter) -> None:
     before = """
         fn f1(%v0, %v1) -> Int {
             b0(%v0:Int, %v1:Int):
@@ -586,21 +586,25 @@ def test_values_that_only_feed_each_other_go(rewrite: Rewriter) -> None:
                 jmp b1(%v2, %v0)
             b1(%v4:Int, %v5:Int):
                 %v6:Int = ISub %v4, 1
-                br_imm IEq %v5, 0, b2, b1(%v6, %v1)
+                br_imm IEq %v5, 0, b2, b3(%v6, %v1)
             b2:
                 ret %v5
+            b3(%v7:Int, %v8:Int):
+                ret %v8
         }"""
     after = """
         fn f1(%v0, %v1) -> Int {
             b0(%v0:Int, %v1:Int):
                 jmp b1(%v0)
             b1(%v2:Int):
-                br_imm IEq %v2, 0, b2, b1(%v1)
+                br_imm IEq %v2, 0, b2, b3(%v1)
             b2:
                 ret %v2
+            b3(%v3:Int):
+                ret %v3
         }"""
     assert rewrite(dce, before) == lines(after)
-    assert rewrite.count == 4
+    assert rewrite.count == 5
 
 
 def test_what_may_trap_or_has_an_effect_stays_with_what_it_needs(rewrite: Rewriter) -> None:
