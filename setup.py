@@ -90,6 +90,7 @@ COLD = {
     "garden/native/codegen/entry.py",
     "garden/native/codegen/fusion.py",
     "garden/native/codegen/hosts.py",
+    "garden/native/codegen/interpreter.py",
     "garden/native/codegen/intrinsics.py",
     "garden/native/codegen/module.py",
     "garden/native/codegen/runtime.py",

@@ -20,14 +20,16 @@ from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Final
+from unittest.mock import patch
 
 from allocators import Allocator, PageAlloc, StackAlloc
 from allocators.collections import Vec
 from benchmarks.languages_benchmark import SOURCES, WORKLOADS
 from benchmarks.measure import environment, medians, optional, print_table, write_json
 from garden.bytecode.code import Code
+from garden.native.codegen import interpreter
 from garden.native.codegen.body import UNLIKELY, field
-from garden.native.codegen.interpreter import Handler, Variant, interpreter_text
+from garden.native.codegen.interpreter import Handler
 from garden.native.codegen.module import RuntimeFunctions
 from garden.native.context import FIELD, SPILL_FULL
 from garden.native.image.load import Image
@@ -47,61 +49,62 @@ _LENGTH: Final = "spill_top"
 _CAPACITY: Final = "spill_end"
 
 
-class VectorVariant(Variant):
-    """The spill stack as a vector: three words of the context, in place of what they are otherwise."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            f"""\
+#: What makes room for a word more.
+_GROW: Final = f"""\
 define internal preserve_mostcc void @grow_spill() noinline cold {{
   %answer = call i64 @garden_request(i64 {SPILL_FULL}, i64 0, i64 0)
   ret void
 }}
 """
-        )
 
-    def push(self, handler: Handler, words: list[str]) -> None:
+
+class VectorHandler(Handler):
+    """The spill stack as a vector: three words of the context, in place of what they are otherwise."""
+
+    def _load_field(self, name: str) -> str:
+        return self.value(f"load i64, ptr {field(name)}")
+
+    def _word(self, index: str) -> str:
+        """A pointer to a word of the vector."""
+        return self.beyond(self.value(f"load ptr, ptr {field(_POINTER)}"), "i64", index)
+
+    def push(self, words: list[str]) -> None:
         for word in words:
-            length = handler.load_field(_LENGTH)
-            full = handler.value(f"icmp eq i64 {length}, {handler.load_field(_CAPACITY)}")
-            grow, after = handler.label(), handler.label()
-            handler.line(f"br i1 {full}, label %{grow}, label %{after}, {UNLIKELY}")
-            handler.place(grow)
-            handler.line("call preserve_mostcc void @grow_spill()")
-            handler.line(f"br label %{after}")
-            handler.place(after)
-            handler.line(f"store i64 {word}, ptr {_word(handler, length)}")
-            handler.store_field(_LENGTH, handler.value(f"add i64 {length}, 1"))
+            length = self._load_field(_LENGTH)
+            full = self.value(f"icmp eq i64 {length}, {self._load_field(_CAPACITY)}")
+            grow, after = self.label(), self.label()
+            self.line(f"br i1 {full}, label %{grow}, label %{after}, {UNLIKELY}")
+            self.place(grow)
+            self.line("call preserve_mostcc void @grow_spill()")
+            self.line(f"br label %{after}")
+            self.place(after)
+            self.line(f"store i64 {word}, ptr {self._word(length)}")
+            self.store_field(_LENGTH, self.value(f"add i64 {length}, 1"))
 
-    def pop(self, handler: Handler, count: int) -> list[str]:
+    def pop(self, count: int) -> list[str]:
         words = []
         for _ in range(count):
-            length = handler.value(f"add i64 {handler.load_field(_LENGTH)}, -1")
-            words.append(handler.value(f"load i64, ptr {_word(handler, length)}"))
-            handler.store_field(_LENGTH, length)
+            length = self.value(f"add i64 {self._load_field(_LENGTH)}, -1")
+            words.append(self.value(f"load i64, ptr {self._word(length)}"))
+            self.store_field(_LENGTH, length)
         return words
 
-    def slot(self, handler: Handler, below: str) -> str:
-        last = handler.value(f"add i64 {handler.load_field(_LENGTH)}, -1")
-        return _word(handler, handler.value(f"sub i64 {last}, {below}"))
+    def slot(self, below: str) -> str:
+        last = self.value(f"add i64 {self._load_field(_LENGTH)}, -1")
+        return self._word(self.value(f"sub i64 {last}, {below}"))
 
-    def drop(self, handler: Handler, count: str) -> None:
-        handler.store_field(_LENGTH, handler.value(f"sub i64 {handler.load_field(_LENGTH)}, {count}"))
+    def drop(self, count: str) -> None:
+        self.store_field(_LENGTH, self.value(f"sub i64 {self._load_field(_LENGTH)}, {count}"))
 
-    def save(self, handler: Handler) -> None:
+    def save_spill(self) -> None:
         pass
 
-    def load(self, handler: Handler) -> None:
+    def load_spill(self) -> None:
         pass
-
-
-def _word(handler: Handler, index: str) -> str:
-    """A pointer to a word of the vector."""
-    return handler.beyond(handler.value(f"load ptr, ptr {field(_POINTER)}"), "i64", index)
 
 
 class VectorMachine(InterpreterMachine):
-    """Runs a program in that variant. The vector is a new one in each run."""
+    """Runs a program with such handlers. The vector is a new one in each run."""
 
     def __init__(self, code: Code[Allocator], image: Image, allocator: Allocator) -> None:
         self._vector: Vec[Allocator] = Vec(allocator, "q")
@@ -137,10 +140,9 @@ def run(*, rounds: int, scale: float, output: Path | None) -> None:
     if target is None:
         raise SystemExit("there is no native code for this system")
     runtime = RuntimeFunctions(target)
-    usual, vector = [
-        compile_text(interpreter_text(target, runtime, variant=variant), target)
-        for variant in (Variant(), VectorVariant())
-    ]
+    usual = compile_text(interpreter.interpreter_text(target, runtime), target)
+    with patch.object(interpreter, "Handler", VectorHandler):
+        vector = compile_text(interpreter.interpreter_text(target, runtime) + _GROW, target)
     makers: dict[str, Callable[[Code[Any], Allocator], InterpreterMachine]] = {
         "vector": lambda code, allocator: VectorMachine(code, _image(vector), allocator),
         "process stack": lambda code, allocator: InterpreterMachine(code, _image(usual), allocator),

@@ -16,6 +16,7 @@ import argparse
 import ctypes
 from collections.abc import Sequence
 from typing import NamedTuple
+from unittest.mock import patch
 
 import numpy
 
@@ -34,11 +35,11 @@ from garden.bytecode.superinstructions import (
     leaves,
     parse,
     preference,
-    show,
     tests_of,
     written,
 )
-from garden.native.codegen.interpreter import Handler, Variant, interpreter_text
+from garden.native.codegen import interpreter
+from garden.native.codegen.interpreter import Handler
 from garden.native.codegen.module import RuntimeFunctions
 from garden.native.image.load import Image
 from garden.native.run.interpreter_machine import InterpreterMachine
@@ -55,28 +56,27 @@ WAIT_FOR_VALUE = 0.25
 LONGEST_SKIP = 4
 
 
-class CountingVariant(Variant):
-    """Handlers that count: at the address in the global `counters`, two words for each word of code."""
+class CountingHandler(Handler):
+    """A handler that counts: at the address in the global `counters`, two words for each word of code."""
 
-    def __init__(self) -> None:
-        super().__init__("@counters = hidden global ptr null\n")
-
-    def begin(self, handler: Handler) -> None:
+    def text(self, name: str) -> str:
         # The word that the last frame returns to is not among the code.
-        if handler.run[0].code != HALT:
-            self._count(handler, 0)
+        if self.run[0].code != HALT:
+            self._tally(0)
+        return super().text(name)
 
-    def jump(self, handler: Handler) -> None:
-        self._count(handler, 1)
+    def _target(self) -> str:
+        self._tally(1)
+        return super()._target()
 
-    def _count(self, handler: Handler, which: int) -> None:
-        here = handler.value("ptrtoint ptr %pc to i64")
-        first = handler.value("ptrtoint ptr %code to i64")
-        offset = handler.value(f"mul i64 {handler.value(f'sub i64 {here}, {first}')}, 2")
-        counters = handler.value("load ptr, ptr @counters")
-        counter = handler.beyond(handler.beyond(counters, "i8", offset), "i64", which)
-        more = handler.value(f"add i64 {handler.value(f'load i64, ptr {counter}')}, 1")
-        handler.line(f"store i64 {more}, ptr {counter}")
+    def _tally(self, which: int) -> None:
+        here = self.value("ptrtoint ptr %pc to i64")
+        first = self.value("ptrtoint ptr %code to i64")
+        offset = self.value(f"mul i64 {self.value(f'sub i64 {here}, {first}')}, 2")
+        counters = self.value("load ptr, ptr @counters")
+        counter = self.beyond(self.beyond(counters, "i8", offset), "i64", which)
+        more = self.value(f"add i64 {self.value(f'load i64, ptr {counter}')}, 1")
+        self.line(f"store i64 {more}, ptr {counter}")
 
 
 class Profile(NamedTuple):
@@ -264,6 +264,16 @@ def choose(profiles: Sequence[Profile], *, most: int, longest: int, least: float
     return chosen
 
 
+def show(run: Run) -> str:
+    """How a run is written."""
+    words = []
+    for step in run:
+        known = ",".join([f"{name}={count}" for name, count in zip(("a", "b", "c"), step.back, strict=True) if count])
+        skip = f"+{step.skip}" if step.skip else ""
+        words.append(OPS[step.code].name + skip + (f"({known})" if known else ""))
+    return " ".join(words)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.superinstructions", description=__doc__)
     parser.add_argument("--most", type=int, default=128 - len(GUARDS), help="how many beside the guards")
@@ -273,8 +283,9 @@ def main() -> None:
     target = host_target()
     if target is None:
         raise SystemExit("there is no native code for this system")
-    text = interpreter_text(target, RuntimeFunctions(target), (), CountingVariant())
-    object = compile_text(text, target)
+    with patch.object(interpreter, "Handler", CountingHandler):
+        text = interpreter.interpreter_text(target, RuntimeFunctions(target), ())
+    object = compile_text(f"{text}@counters = hidden global ptr null\n", target)
     profiles = [profile(workload, object) for workload in WORKLOADS]
     choose(profiles, most=options.most, longest=options.longest, least=options.least)
 

@@ -113,7 +113,7 @@ class Compilation:
     Each method runs its stage, and those before it that have not run yet, once; asking again gives the same product.
     A stage that needs a valid program raises `CompileError` where there are diagnostics. A stage that runs out of
     memory raises `AllocError`, keeps nothing, and can be tried again; `stage` says which it was. Bytecode uses so many
-    `registers` at most; fewer than all are for tests.
+    `registers` at most.
     """
 
     __slots__ = (

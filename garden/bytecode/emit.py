@@ -49,9 +49,9 @@ _MAX_IMM16: Final = (1 << 15) - 1
 class Emitter(Generic[A, S]):
     """Makes bytecode. `allocator` holds the code, `scratch` what is needed on the way.
 
-    With `optimize`, jumps and moves are tidied up at the end. `registers` is for tests, at least 4: with fewer of them
-    more goes to the spill stack. A machine can call functions with arguments on the spill stack from outside only if
-    the code is for `REGISTERS`.
+    With `optimize`, jumps and moves are tidied up at the end. The code uses so many `registers` at most, and that is at
+    least 4; the fewer, the more goes to the spill stack. A machine can call functions with arguments on the spill stack
+    from outside only if the code is for `REGISTERS`.
     """
 
     __slots__ = ("_allocator", "_optimize", "_registers", "_scratch")

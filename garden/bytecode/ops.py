@@ -247,11 +247,6 @@ def encode(op: int, a: int = 0, b: int = 0, c: int = 0, imm: int = 0) -> int:
     return imm << 32 | c << 24 | b << 16 | a << 8 | op
 
 
-def encode_imm16(op: int, a: int, value: int, target: int) -> int:
-    """The word of a compare-with-immediate jump; `value` from -32768 to 32767."""
-    return target << 32 | (value & 0xFFFF) << 16 | a << 8 | op
-
-
 def op_of(word: int) -> int:
     return word & 0xFF
 

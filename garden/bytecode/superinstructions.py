@@ -112,16 +112,6 @@ def parse(text: str) -> Run:
     return tuple(run)
 
 
-def show(run: Run) -> str:
-    """How a run is written."""
-    words = []
-    for step in run:
-        known = ",".join([f"{name}={count}" for name, count in zip(_FIELDS, step.back, strict=True) if count])
-        skip = f"+{step.skip}" if step.skip else ""
-        words.append(OPS[step.code].name + skip + (f"({known})" if known else ""))
-    return " ".join(words)
-
-
 def opcode_of(word: int) -> int:
     """The opcode of a word, whether or not that has the code of a run."""
     code = word & 0xFF

@@ -10,6 +10,8 @@ from time import perf_counter
 from allocators import Allocator
 from allocators.sizes import parse_size
 from garden.bytecode.disassemble import disassemble
+from garden.bytecode.ops import REGISTERS
+from garden.bytecode.regalloc import FEWEST_REGISTERS
 from garden.cli.program_file import ReadError, read_program
 from garden.cli.report import UsageError, fail, guarded, say
 from garden.cli.stats import stats_table
@@ -148,6 +150,10 @@ def _check(options: argparse.Namespace, compilation: Compilation) -> int:
 
 
 def _dump(options: argparse.Namespace, compilation: Compilation) -> int:
+    if options.nodes and options.product != "types":
+        raise UsageError("--nodes goes with `dump types`")
+    if options.registers is not None and options.product != "bytecode":
+        raise UsageError("--registers goes with `dump bytecode`")
     if options.pass_name is not None:
         if options.product != "ir":
             raise UsageError("--pass goes with `dump ir`")
@@ -159,7 +165,7 @@ def _dump(options: argparse.Namespace, compilation: Compilation) -> int:
     elif product == "ast":
         text = print_ast(compilation.parse())
     elif product == "types":
-        text = print_types(compilation.check())
+        text = print_types(compilation.check(), nodes=options.nodes)
     elif product == "ir":
         text = print_ir(compilation.optimise())
     elif product in ("llvm", "native"):
@@ -201,6 +207,9 @@ def _dump_pass(name: str, compilation: Compilation) -> None:
 
 def _with_compilation(options: argparse.Namespace, action: Callable[[argparse.Namespace, Compilation], int]) -> int:
     """Carry out a command on a program; what goes wrong is said on standard error."""
+    wished = options.registers if options.command == "dump" else None
+    if wished is not None and not FEWEST_REGISTERS <= wished <= REGISTERS:
+        return fail(f"the number of registers is from {FEWEST_REGISTERS} to {REGISTERS}, not {wished}", 2)
     try:
         plain = StageAllocators.of_specs(options.alloc)
     except ValueError as error:
@@ -214,7 +223,8 @@ def _with_compilation(options: argparse.Namespace, action: Callable[[argparse.Na
     source = options.program.source
     with plain:
         allocators = plain.metered() if options.alloc_stats else plain
-        with Compilation(source, allocators, STANDARD, level=options.level) as compilation:
+        registers = REGISTERS if wished is None else wished
+        with Compilation(source, allocators, STANDARD, level=options.level, registers=registers) as compilation:
             status = guarded(lambda: action(options, compilation), source, lambda: compilation.stage)
         if options.alloc_stats:
             say(stats_table(allocators).rstrip("\n"))

@@ -185,6 +185,8 @@ def _parser() -> argparse.ArgumentParser:
     product.add_argument("product", choices=DUMPS, metavar="{" + ",".join(DUMPS) + "}", help="what to print")
     dump = commands.add_parser("dump", parents=[product, common], help="print what a stage makes of a program")
     dump.add_argument("--pass", dest="pass_name", metavar="NAME", help="with ir: before and after one pass")
+    dump.add_argument("--nodes", action="store_true", help="with types: the type of every node")
+    dump.add_argument("--registers", type=int, metavar="N", help="with bytecode: use at most N registers (4 to 64)")
 
     doc = commands.add_parser("doc", help="show what the standard packages have")
     doc.add_argument("query", metavar="QUERY", nargs="?", help="a package, such as str, or a function, such as str.len")

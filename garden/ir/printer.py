@@ -50,15 +50,10 @@ PLAIN_NAN: Final = 0x7FF8000000000000
 _ESCAPES: Final = {"\\": "\\\\", "`": "\\`", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
-def print_ir(ir: Ir[Allocator], *, text_limit: int = 0) -> str:
-    """All functions of a program. Strings are cut after `text_limit` characters, unless that is 0."""
-    printer = _Printer(ir, text_limit)
+def print_ir(ir: Ir[Allocator]) -> str:
+    """All functions of a program."""
+    printer = _Printer(ir)
     return "\n".join([printer.function(row) for row in range(1, ir.function_count)])
-
-
-def print_function(ir: Ir[Allocator], row: int, *, text_limit: int = 0) -> str:
-    """One function; takes time for the size of the whole program."""
-    return _Printer(ir, text_limit).function(row)
 
 
 def quote(text: str) -> str:
@@ -80,9 +75,8 @@ def double_text(word: int) -> str:
 class _Printer:
     """The numbers of the values and blocks written so far, plus one; 0 where something is used but never defined."""
 
-    def __init__(self, ir: Ir[Allocator], text_limit: int) -> None:
+    def __init__(self, ir: Ir[Allocator]) -> None:
         self.ir: Final = ir
-        self.text_limit: Final = text_limit
         self.values: Final = array("I", bytes(4 * ir.value_count))
         self.blocks: Final = array("I", bytes(4 * ir.block_count))
 
@@ -154,8 +148,6 @@ class _Printer:
 
     def _text(self, symbol: int) -> str:
         text = self.ir.checked.ast.symbols.lookup(symbol).decode()
-        if self.text_limit and len(text) > self.text_limit:
-            text = f"{text[: self.text_limit]}..."
         return quote(text)
 
     def _constant(self, type: int, word: int) -> str:

@@ -62,7 +62,6 @@ TYPE_RECORD: Final = 35  # a: list of name token, type, name token, type, ...
 SIGNATURE_RESULT: Final = 0
 SIGNATURE_PARAMETERS: Final = 1
 SIGNATURE_DOCS: Final = 2
-SIGNATURE_WORDS: Final = 3
 
 KIND_NAMES: Final[dict[int, str]] = {
     NONE: "none",

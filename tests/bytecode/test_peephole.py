@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from encoding import encode_imm16
 
 from allocators import Arena, MetricAllocator, PageAlloc
 from allocators.collections import Interner
 from garden.bytecode import ops
 from garden.bytecode.code import Code
-from garden.bytecode.ops import encode, encode_imm16
+from garden.bytecode.ops import encode
 from garden.bytecode.peephole import peephole
 from garden.source import Source
 from garden.syntax.ast import Ast

@@ -100,6 +100,43 @@ def test_a_pass_is_shown_before_and_after(capfd: Captured) -> None:
     assert before != after
 
 
+def test_the_types_of_all_nodes_can_be_dumped(capfd: Captured) -> None:
+    assert main(["dump", "types", FIB]) == 0
+    short = capfd.readouterr().out
+    assert main(["dump", "types", FIB, "--nodes"]) == 0
+    long = capfd.readouterr().out
+    assert "==: Bool" not in short
+    assert "==: Bool\n        n: Int\n" in long
+
+
+def test_bytecode_can_be_dumped_for_fewer_registers(write: Write, capfd: Captured) -> None:
+    path = write(
+        "fn f(a:Int b:Int c:Int) Int { let d = a * b let e = b * c let g = a * c d * e + e * g + g * d } f(1 2 3)"
+    )
+    assert main(["dump", "bytecode", path, "-O0"]) == 0
+    assert "store_slot" not in capfd.readouterr().out
+    assert main(["dump", "bytecode", path, "-O0", "--registers", "4"]) == 0
+    out = capfd.readouterr().out
+    assert "r4" not in out
+    assert "push" in out or "store_slot" in out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("bytecode", "--registers", "3"),
+        ("bytecode", "--registers", "65"),
+        ("bytecode", "--nodes"),
+        ("ir", "--registers", "8"),
+    ],
+)
+def test_a_wish_that_a_dump_cannot_grant_is_a_wrong_command_line(words: tuple[str, ...], capfd: Captured) -> None:
+    assert main(["dump", words[0], FIB, *words[1:]]) == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert words[1].removeprefix("--") in err
+
+
 def test_an_unknown_pass_is_a_wrong_command_line(capfd: Captured) -> None:
     assert main(["dump", "ir", FIB, "--pass", "magic"]) == 2
     assert "const_fold" in capfd.readouterr().err

@@ -220,7 +220,7 @@ def _named(ast: Ast[Allocator], index: int) -> list[int]:
 
 
 def _signature(ast: Ast[Allocator], signature: int) -> list[int]:
-    assert 0 < signature <= len(ast.extra) - nodes.SIGNATURE_WORDS
+    assert 0 < signature <= len(ast.extra) - 3
     _check_docs(ast, ast.extra[signature + nodes.SIGNATURE_DOCS])
     parameters = _named(ast, ast.extra[signature + nodes.SIGNATURE_PARAMETERS])
     result = ast.extra[signature + nodes.SIGNATURE_RESULT]

@@ -8,11 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from encoding import encode_imm16
 
 from allocators import AllocError, Layout
 from allocators.stack import StackAlloc
 from garden.bytecode import ops
-from garden.bytecode.ops import encode, encode_imm16
+from garden.bytecode.ops import encode
 from garden.errors import GardenError, Trap
 from garden.types.host import HostFunction
 from garden.types.types import Array, Int, Record, Slot, Str, Void

@@ -10,10 +10,11 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from encoding import encode_imm16
 
 from allocators.stack import StackAlloc
 from garden.bytecode import ops
-from garden.bytecode.ops import OPS, encode, encode_imm16
+from garden.bytecode.ops import OPS, encode
 from garden.errors import Trap
 from garden.types.host import HostFunction
 from garden.types.types import Int

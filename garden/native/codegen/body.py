@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from allocators._mypyc import mypyc_attr
 from garden.ir import ir as op
 from garden.native.context import FIELD, FIELDS, OUTPUT_BYTES, POLL
 from garden.traps import DIVISION_BY_ZERO, STACK_FULL
@@ -110,6 +111,7 @@ enough:
 """
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Body:
     """Lines of one function. `block` is the label of the block that they go to at the moment."""
 
@@ -166,9 +168,6 @@ class Body:
             f"{label}:\n  call fastcc void @garden_trap(i64 {message}, i64 {where}, i64 {a}, i64 {b})\n  unreachable\n"
         )
         self.unless(condition, label)
-
-    def load_field(self, name: str) -> str:
-        return self.value(f"load i64, ptr {field(name)}")
 
     def store_field(self, name: str, word: str) -> None:
         self.line(f"store i64 {word}, ptr {field(name)}")

@@ -31,7 +31,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from allocators._mypyc import mypyc_attr
 from garden.bytecode import ops as bytecode
 from garden.bytecode.ops import (
     IMM,
@@ -99,69 +98,18 @@ _TRAPS: Final = (DIVISION_BY_ZERO,)
 _RESERVE: Final = 1 << 20
 
 
-@mypyc_attr(native_class=True, allow_interpreted_subclasses=True)
-class Variant:
-    """What handlers do where benchmarks try something else: with the spill stack, and beside their work.
-
-    `globals` is the LLVM text of what that needs in the module.
-    """
-
-    __slots__ = ("globals",)
-
-    def __init__(self, globals: str = "") -> None:
-        self.globals: Final = globals
-
-    def begin(self, handler: Handler) -> None:
-        """What comes first in a handler."""
-
-    def jump(self, handler: Handler) -> None:
-        """What comes before a jump that leaves a run."""
-
-    def push(self, handler: Handler, words: list[str]) -> None:
-        """Push words, or end the run where there is no room for all of them."""
-        top = handler.beyond(handler.spill, "i64", len(words))
-        end = handler.value(f"load ptr, ptr {field('spill_end')}")
-        handler.leave_if(handler.value(f"icmp ugt ptr {top}, {end}"), "@spill_full")
-        for index, word in enumerate(words):
-            handler.line(f"store i64 {word}, ptr {handler.beyond(handler.spill, 'i64', index)}")
-        handler.spill = top
-
-    def pop(self, handler: Handler, count: int) -> list[str]:
-        """Pop words, the topmost first."""
-        places = [handler.beyond(handler.spill, "i64", -index) for index in range(1, count + 1)]
-        handler.spill = places[-1]
-        return [handler.value(f"load i64, ptr {place}") for place in places]
-
-    def slot(self, handler: Handler, below: str) -> str:
-        """A pointer to the word so many words below the topmost one."""
-        return handler.beyond(handler.spill, "i64", handler.value(f"sub i64 -1, {below}"))
-
-    def drop(self, handler: Handler, count: str) -> None:
-        handler.spill = handler.beyond(handler.spill, "i64", handler.value(f"sub i64 0, {count}"))
-
-    def save(self, handler: Handler) -> None:
-        """Write the top to the context."""
-        handler.line(f"store ptr {handler.spill}, ptr {field('spill_top')}")
-
-    def load(self, handler: Handler) -> None:
-        """Take the top from the context."""
-        handler.spill = handler.value(f"load ptr, ptr {field('spill_top')}")
-
-
-@mypyc_attr(native_class=True)
 class Handler(Body):
     """The handler of a run of instructions, most often of one, while it is written.
 
     `index` is the present instruction; `frames` and `spill` are the values that the state has by then.
     """
 
-    __slots__ = ("_ahead", "_cold", "_results", "_runtime", "_variant", "frames", "index", "run", "spill")
+    __slots__ = ("_ahead", "_cold", "_results", "_runtime", "frames", "index", "run", "spill")
 
-    def __init__(self, run: Run, runtime: RuntimeFunctions, variant: Variant) -> None:
+    def __init__(self, run: Run, runtime: RuntimeFunctions) -> None:
         super().__init__()
         self.run: Final = run
         self._runtime: Final = runtime
-        self._variant: Final = variant
         self.index = 0
         self.frames = "%frames"
         self.spill = "%spill"
@@ -175,7 +123,6 @@ class Handler(Body):
 
     def text(self, name: str) -> str:
         """The LLVM function."""
-        self._variant.begin(self)
         goes_on = True
         for index, step in enumerate(self.run):
             self.index = index
@@ -250,7 +197,6 @@ class Handler(Body):
         return self._code("i32", _IMM_PLACE)
 
     def _target(self) -> str:
-        self._variant.jump(self)
         return self.beyond("%code", "i64", self.immediate())
 
     # The ways on.
@@ -327,7 +273,7 @@ class Handler(Body):
 
     def _halt(self) -> None:
         self.line(f"store ptr {self.frames}, ptr {field('frames_top')}")
-        self._variant.save(self)
+        self.save_spill()
         self.line(f"ret i64 {self.value('load i64, ptr %registers')}")
 
     def _mov(self) -> None:
@@ -384,21 +330,21 @@ class Handler(Body):
 
     def _push(self) -> None:
         count = OPS[self.run[self.index].code].pushes
-        self._variant.push(self, [self.get(name) for name in "abc"[:count]])
+        self.push([self.get(name) for name in "abc"[:count]])
 
     def _pop(self) -> None:
         count = -OPS[self.run[self.index].code].pushes
-        for name, word in zip("abc", self._variant.pop(self, count), strict=False):
+        for name, word in zip("abc", self.pop(count), strict=False):
             self.set(name, word)
 
     def _store_slot(self) -> None:
-        self.line(f"store i64 {self.get('a')}, ptr {self._variant.slot(self, self.immediate())}")
+        self.line(f"store i64 {self.get('a')}, ptr {self.slot(self.immediate())}")
 
     def _load_slot(self) -> None:
-        self.set("a", self.value(f"load i64, ptr {self._variant.slot(self, self.immediate())}"))
+        self.set("a", self.value(f"load i64, ptr {self.slot(self.immediate())}"))
 
     def _drop(self) -> None:
-        self._variant.drop(self, self.immediate())
+        self.drop(self.immediate())
 
     def _alloc(self) -> None:
         self.set("a", self.call("alloc", [self.immediate()]))
@@ -415,12 +361,45 @@ class Handler(Body):
     def _addrof(self) -> None:
         self.set("a", self.value(f"add i64 {self.get('b')}, {self.immediate()}"))
 
+    # The spill stack.
+
+    def push(self, words: list[str]) -> None:
+        """Push words, or end the run where there is no room for all of them."""
+        top = self.beyond(self.spill, "i64", len(words))
+        end = self.value(f"load ptr, ptr {field('spill_end')}")
+        self.leave_if(self.value(f"icmp ugt ptr {top}, {end}"), "@spill_full")
+        for index, word in enumerate(words):
+            self.line(f"store i64 {word}, ptr {self.beyond(self.spill, 'i64', index)}")
+        self.spill = top
+
+    def pop(self, count: int) -> list[str]:
+        """Pop words, the topmost first."""
+        places = [self.beyond(self.spill, "i64", -index) for index in range(1, count + 1)]
+        self.spill = places[-1]
+        return [self.value(f"load i64, ptr {place}") for place in places]
+
+    def slot(self, below: str) -> str:
+        """A pointer to the word so many words below the topmost one."""
+        return self.beyond(self.spill, "i64", self.value(f"sub i64 -1, {below}"))
+
+    def drop(self, count: str) -> None:
+        """Take so many words off."""
+        self.spill = self.beyond(self.spill, "i64", self.value(f"sub i64 0, {count}"))
+
+    def save_spill(self) -> None:
+        """Write the top to the context."""
+        self.line(f"store ptr {self.spill}, ptr {field('spill_top')}")
+
+    def load_spill(self) -> None:
+        """Take the top from the context."""
+        self.spill = self.value(f"load ptr, ptr {field('spill_top')}")
+
     # What leaves the handlers.
 
     def save(self) -> str:
         """Write the state to the context, and return the pc."""
         self.line(f"store ptr {self.frames}, ptr {field('frames_top')}")
-        self._variant.save(self)
+        self.save_spill()
         here = self.value(f"ptrtoint ptr {self.word()} to i64")
         first = self.value("ptrtoint ptr %code to i64")
         where = self.value(f"ashr exact i64 {self.value(f'sub i64 {here}, {first}')}, 3")
@@ -470,27 +449,21 @@ _WRITERS: Final[dict[int, Callable[[Handler], None]]] = {
 
 
 def interpreter_text(
-    target: str,
-    runtime: RuntimeFunctions,
-    superinstructions: Sequence[str] = SUPERINSTRUCTIONS,
-    variant: Variant | None = None,
+    target: str, runtime: RuntimeFunctions, superinstructions: Sequence[str] = SUPERINSTRUCTIONS
 ) -> str:
     """The text of the module."""
-    if variant is None:
-        variant = Variant()
     runs = [parse(text) for text in superinstructions]
     names = {entry.code: f"@op.{entry.name}" for entry in OPS}
     names |= {code: f"@run.{code}" for code in range(FIRST, FIRST + len(runs))}
-    handlers = [Handler((Step(entry.code),), runtime, variant).text(names[entry.code]) for entry in OPS]
-    handlers += [Handler(run, runtime, variant).text(names[code]) for code, run in enumerate(runs, FIRST)]
+    handlers = [Handler((Step(entry.code),), runtime).text(names[entry.code]) for entry in OPS]
+    handlers += [Handler(run, runtime).text(names[code]) for code, run in enumerate(runs, FIRST)]
     parts = [
         # Of loads of what does not change, and of branches whose first way is nearly always taken.
         '!2 = !{}\n!3 = !{!"branch_weights", i32 1000, i32 1}\n',
-        variant.globals,
         runtime.text(["alloc", "copy_words", *runtime_functions()]),
         *handlers,
-        *_ways_out(runtime, variant),
-        *_adapters(runtime, variant),
+        *_ways_out(runtime),
+        *_adapters(runtime),
         _table([names.get(code, "@unknown") for code in range(CODES)]),
         _entry(),
         fusion_text(runs),
@@ -498,32 +471,32 @@ def interpreter_text(
     return module_text(target, parts, argument_words=ARGUMENT_WORDS, interrupt=_INTERRUPT)
 
 
-def _ways_out(runtime: RuntimeFunctions, variant: Variant) -> Iterable[str]:
+def _ways_out(runtime: RuntimeFunctions) -> Iterable[str]:
     """What handlers go on with where they cannot go on by themselves."""
     for message in _TRAPS:
-        body = Handler((), runtime, variant)
+        body = Handler((), runtime)
         body.line(f"call fastcc void @garden_trap(i64 {message}, i64 {body.save()}, i64 0, i64 0)")
         body.line("unreachable")
         yield body.function(f"@trap.{message}")
 
-    body = Handler((), runtime, variant)
+    body = Handler((), runtime)
     body.request(FRAMES)
     # They may have moved.
     body.frames = body.value(f"load ptr, ptr {field('frames_top')}")
     body.dispatch("%pc")
     yield body.function("@more_frames")
 
-    body = Handler((), runtime, variant)
+    body = Handler((), runtime)
     body.request(SPILL_FULL)
     body.line("unreachable")
     yield body.function("@spill_full")
 
-    body = Handler((), runtime, variant)
+    body = Handler((), runtime)
     body.request(UNKNOWN, body.value(f"zext i8 {body.value('load i8, ptr %pc')} to i64"))
     body.line("unreachable")
     yield body.function("@unknown")
 
-    body = Handler((), runtime, variant)
+    body = Handler((), runtime)
     # Before the request, which sees a Ctrl-C until then; the next one overwrites the table again.
     body.line("call fastcc void @fill_table()")
     body.line("fence seq_cst")
@@ -532,11 +505,11 @@ def _ways_out(runtime: RuntimeFunctions, variant: Variant) -> Iterable[str]:
     yield body.function("@interrupted")
 
 
-def _adapters(runtime: RuntimeFunctions, variant: Variant) -> Iterable[str]:
+def _adapters(runtime: RuntimeFunctions) -> Iterable[str]:
     """Handlers that call host functions: one for each function of the runtime, and one for all that only Python has."""
     for name, more in runtime_functions().items():
         signature = runtime.signatures[name]
-        body = Handler((), runtime, variant)
+        body = Handler((), runtime)
         arguments = []
         for index, type in enumerate(signature.parameters[: len(signature.parameters) - more]):
             word = body.value(f"load i64, ptr {body.beyond('%registers', 'i64', index)}")
@@ -548,12 +521,12 @@ def _adapters(runtime: RuntimeFunctions, variant: Variant) -> Iterable[str]:
         body.dispatch(body.word(_WORD))
         yield body.function(f'@"{ADAPTER}{name}"', "hidden")
 
-    body = Handler((), runtime, variant)
+    body = Handler((), runtime)
     count = body.value(f"load i8, ptr {body.word(_PLACES['a'])}")
     result = body.request(HOST_CALL, body.immediate(), body.value(f"zext i8 {count} to i64"))
     body.line(f"store i64 {result}, ptr %registers")
     # It may have taken arguments off.
-    variant.load(body)
+    body.load_spill()
     body.dispatch(body.word(_WORD))
     yield body.function(f'@"{ADAPTER}"', "hidden")
 

@@ -46,9 +46,3 @@ def runtime_ir(allocator: Allocator, *, host: bool = False) -> Iterator[Ir[Alloc
             Compilation(runtime_source(host), allocators, {MEMORY.path: MEMORY}) as compilation,
         ):
             yield compilation.optimise()
-
-
-def function_rows(ir: Ir[Allocator]) -> dict[str, int]:
-    """The functions of an IR by name."""
-    symbols = ir.checked.ast.symbols
-    return {symbols.lookup(ir.function_name[row]).decode(): row for row in range(1, ir.function_count - 1)}

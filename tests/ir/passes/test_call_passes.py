@@ -9,7 +9,7 @@ from garden.ir.parser import close_parsed, parse_ir
 from garden.ir.passes.counts import Counts
 from garden.ir.passes.inline import MAX_GROWTH, MAX_ROWS, inline
 from garden.ir.passes.tailcall import tailcall
-from garden.ir.printer import print_function
+from garden.ir.printer import print_ir
 
 SQUARE = """
     fn f1(%v0) -> Int {
@@ -257,7 +257,7 @@ def test_entry_keeps_its_calls() -> None:
     counts = Counts(ir, memory)
     assert inline(ir, counts) == 0
     assert tailcall(ir, counts) == 0
-    assert "Call f1()" in print_function(ir, 2)
+    assert "Call f1()" in print_ir(ir)
     close_parsed(ir)
 
 
