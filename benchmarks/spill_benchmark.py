@@ -111,6 +111,14 @@ class VectorMachine(InterpreterMachine):
         # It must have one, but never uses it.
         super().__init__(code, image, allocator, spill=StackAlloc(bytearray(16)))
 
+    def _run(self, function: int, stack: int, argument: int) -> int:
+        try:
+            return super()._run(function, stack, argument)
+        finally:
+            # The stack, which has not moved, goes on from where it is.
+            assert self._spill is not None
+            self._context[FIELD[_LENGTH]] = self._spill.cursor
+
     def _set_spill(self, spill: StackAlloc) -> None:
         self._vector.close()
         self._vector = Vec(self.allocator, "q")

@@ -81,9 +81,9 @@ class Cache:
     `budget` is what all images together may take on disk, in bytes, before the oldest are removed.
     """
 
-    def __init__(self, directory: str | None = None, *, budget: int = BUDGET) -> None:
+    def __init__(self, directory: str | None = None) -> None:
         self.directory = default_directory() if directory is None else _absolute(directory)
-        self.budget = budget
+        self.budget = BUDGET
 
     def load(self, key: bytes) -> bytes | None:
         """What was stored under a key of `KEY_SIZE` bytes; None where there is nothing, or nothing to be trusted."""

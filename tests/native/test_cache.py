@@ -241,7 +241,8 @@ def test_images_are_listed_and_cleared_and_other_files_stay(cache: Cache) -> Non
 
 
 def test_the_images_used_least_recently_make_room_for_new_ones(tmp_path: Path) -> None:
-    cache = Cache(str(tmp_path / "cache"), budget=10_000)
+    cache = Cache(str(tmp_path / "cache"))
+    cache.budget = 10_000
     keys = [key_with(200, number) for number in range(20)]
     for number, key in enumerate(keys):
         assert cache.store(key, bytes(1000))
@@ -256,7 +257,8 @@ def test_the_images_used_least_recently_make_room_for_new_ones(tmp_path: Path) -
 
 
 def test_more_than_the_budget_is_not_kept(tmp_path: Path) -> None:
-    cache = Cache(str(tmp_path / "cache"), budget=1000)
+    cache = Cache(str(tmp_path / "cache"))
+    cache.budget = 1000
     assert not cache.store(KEY, bytes(1000))
     assert not os.path.exists(cache.directory)
     Cache(cache.directory).store(KEY, bytes(1000))
