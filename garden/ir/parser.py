@@ -64,7 +64,6 @@ _TOKEN: Final = re.compile(
 _ARM: Final = re.compile(r"\s*(?:_|-?\d+|`(?:[^`\\]|\\.)*`)\s*->")
 _ESCAPE: Final = re.compile(r"\\(?:u\{([0-9a-f]+)\}|(.))")
 _ESCAPED: Final = {"n": "\n", "t": "\t", "r": "\r"}
-_NESTING: Final = 100
 
 
 def parse_ir(text: str, allocator: A, packages: Mapping[str, Package] | None = None) -> Ir[A]:
@@ -176,29 +175,44 @@ class _Line:
             raise self.error(f"want {prefix} and a number, found {token!r}")
         return int(token[1:])
 
-    def type(self, depth: int = 0) -> Type:
+    def type(self) -> Type:
         """A type as garden spells it."""
-        if depth > _NESTING:
-            raise self.error("a type nested too deeply")
-        name = self.take("word")
-        if name in ("Void", "Bool", "Int", "Double", "Str"):
-            return Type(name)
-        if name not in ("Array", "Option", "Record", "Foreign"):
-            raise self.error(f"unknown type {name!r}")
-        members = []
-        labels = []
-        self.expect("<")
-        if name == "Foreign":
-            labels.append(self.take("word"))
-        elif name == "Record":
-            while self.token != ">":
-                labels.append(self.take("word"))
+        # Those that are still open: name, members, labels.
+        opened: list[tuple[str, list[Type], list[str]]] = []
+        while True:
+            name = self.take("word")
+            if name in ("Array", "Option", "Record"):
+                self.expect("<")
+                opened.append((name, [], []))
+            elif name == "Foreign":
+                self.expect("<")
+                done = Type(name, (), (self.take("word"),))
+                self.expect(">")
+                self._add_member(opened, done)
+            elif name in ("Void", "Bool", "Int", "Double", "Str"):
+                done = Type(name)
+                self._add_member(opened, done)
+            else:
+                raise self.error(f"unknown type {name!r}")
+            while opened and self._is_complete(opened[-1]):
+                name, members, labels = opened.pop()
+                self.expect(">")
+                done = Type(name, tuple(members), tuple(labels))
+                self._add_member(opened, done)
+            if not opened:
+                return done
+            if opened[-1][0] == "Record":
+                opened[-1][2].append(self.take("word"))
                 self.expect(":")
-                members.append(self.type(depth + 1))
-        else:
-            members.append(self.type(depth + 1))
-        self.expect(">")
-        return Type(name, tuple(members), tuple(labels))
+
+    @staticmethod
+    def _add_member(opened: list[tuple[str, list[Type], list[str]]], done: Type) -> None:
+        if opened:
+            opened[-1][1].append(done)
+
+    def _is_complete(self, opened: tuple[str, list[Type], list[str]]) -> bool:
+        name, members, _ = opened
+        return self.token == ">" if name == "Record" else len(members) == 1
 
 
 def _unescape(match: re.Match[str]) -> str:
