@@ -27,8 +27,9 @@ from collections.abc import Iterator
 from typing import Final, Generic, TypeVar
 
 from allocators._mypyc import i64, mypyc_attr
-from allocators.base import BaseAllocator, check_grow, check_shrink, unfit
-from allocators.block import DANGLING, Block, Region, empty_region, released, zero
+from allocators.base import BaseAllocator, as_base, check_grow, check_shrink, unfit
+from allocators.block import DANGLING, RELEASED, Block, Region, empty_region, released, zero
+from allocators.chunk import Chunk, Departures, Run, revoked
 from allocators.layout import MAX_SIZE, Layout
 from allocators.protocol import Allocator, AllocError, LayoutError, MisuseError
 from allocators.reset import NEWEST, ResetPolicy, kept_bytes
@@ -54,41 +55,49 @@ _PREVIOUS: Final = 3
 _CURSOR: Final = 4
 _FIXED: Final = 5
 
+_WHOLE: Final = slice(None)
+
 
 @mypyc_attr(native_class=True)
-class Chunk:
+class _ArenaChunk(Chunk):
     """One chunk: the parent's block, and the footer in it."""
 
-    __slots__ = ("block", "fixed", "footer", "footer_address", "layout", "previous", "start")
+    __slots__ = ("fixed", "footer")
 
-    def __init__(self, block: Block, layout: Layout, start: i64, end: i64, previous: Chunk | None, fixed: bool) -> None:
-        self.block: Final = block
-        self.layout: Final = layout
-        #: First data byte.
-        self.start: Final[i64] = start
-        #: First byte behind the data.
-        self.footer_address: Final[i64] = end - FOOTER_SIZE
-        self.previous = previous
+    def __init__(self, block: Block, layout: Layout, fixed: bool) -> None:
+        super().__init__(block, layout, layout.size - FOOTER_SIZE)
+        self.cursor = block.address + self.size
         self.fixed: Final = fixed
-        offset = self.footer_address - block.address
+        offset: int = self.size
         footer = block.view[offset : offset + FOOTER_SIZE].cast("q")
         footer[_BLOCK_ADDRESS] = block.address
         footer[_BLOCK_SIZE] = layout.size
         footer[_BLOCK_ALIGN] = layout.align
-        footer[_PREVIOUS] = 0 if previous is None else previous.footer_address
-        footer[_CURSOR] = self.footer_address
         footer[_FIXED] = fixed
         self.footer: Final = footer
+        self.write_footer()
 
-    @property
-    def data_size(self) -> int:
-        """Bytes that the chunk can hold."""
-        return self.footer_address - self.start
+    def write_footer(self) -> None:
+        if not self.revoked:
+            previous = self.previous
+            self.footer[_PREVIOUS] = 0 if previous is None else previous.start + previous.size
+            self.footer[_CURSOR] = self.cursor
 
-    def key(self) -> Region:
-        """A fresh region over the data, to hand out blocks through."""
-        offset = self.start - self.block.address
-        return Region(self.start, self.data_size, self.block.view[offset : offset + self.data_size])
+    def give_back(self, parent: BaseAllocator) -> None:
+        self.footer.release()
+        if not self.fixed:
+            super().give_back(parent)
+
+
+@mypyc_attr(native_class=True)
+class _ArenaCheckpoint(Checkpoint):
+    """The chunk that was current, and the cursor in it."""
+
+    __slots__ = ("chunk",)
+
+    def __init__(self, arena: object, key: Region) -> None:
+        super().__init__(arena, key)
+        self.chunk: Chunk | None = None
 
 
 @mypyc_attr(native_class=True)
@@ -101,6 +110,7 @@ class Arena(BaseAllocator, Generic[A]):
     """
 
     __slots__ = (
+        "_away",
         "_capacity",
         "_chunk",
         "_cursor",
@@ -112,8 +122,10 @@ class Arena(BaseAllocator, Generic[A]):
         "_parent",
         "_peak",
         "_peaks",
+        "_retired",
         "_rounded_grow",
         "_start",
+        "_up",
     )
 
     def __init__(self, parent: A, *, min_align: int = 1, capacity: int = 0, rounded_grow: bool = False) -> None:
@@ -122,6 +134,8 @@ class Arena(BaseAllocator, Generic[A]):
         if capacity < 0:
             raise LayoutError(f"capacity must not be negative: {capacity}")
         self._parent: Final[A] = parent
+        #: The same, for calls.
+        self._up: Final = as_base(parent)
         self._min_align: Final[i64] = min_align
         self._rounded_grow: Final = rounded_grow
         self._capacity: Final = capacity
@@ -136,9 +150,14 @@ class Arena(BaseAllocator, Generic[A]):
         self._peaks: list[int] = []
         self._key = empty_region()
         self._keys = Keys()
+        self._away: Final = Departures(self._up)
         self._chunk: Chunk | None = None
-        if capacity and not self._add_chunk(capacity, CHUNK_ALIGN, capacity):
-            raise self._exhausted(Layout(capacity, 1))
+        #: Whether another arena has taken this one's place.
+        self._retired = False
+        if capacity:
+            refusal = self._add_chunk(capacity, CHUNK_ALIGN, capacity)
+            if refusal is not None:
+                raise self._exhausted(Layout(capacity, 1), refusal)
 
     @staticmethod
     def over(region: Region, parent: A, *, min_align: int = 1) -> Arena[A]:
@@ -154,8 +173,7 @@ class Arena(BaseAllocator, Generic[A]):
         arena = Arena(parent, min_align=min_align)
         arena._fixed_size = region.size
         block = Block(region.address, region.size, region)
-        end = region.address + region.size
-        arena._enter(Chunk(block, Layout(region.size, CHUNK_ALIGN), region.address, end, None, True))
+        arena._enter(_ArenaChunk(block, Layout(region.size, CHUNK_ALIGN), True))
         return arena
 
     @property
@@ -184,71 +202,109 @@ class Arena(BaseAllocator, Generic[A]):
         self._cursor = cursor
 
     def allocate(self, layout: Layout) -> Block:
+        size = layout.size
         align: i64 = layout.align
         if align < self._min_align:
             align = self._min_align
-        address = (self._cursor - layout.size) & -align
+        key = self._key
+        if key.memory is None:
+            raise self._unusable()
+        address = (self._cursor - size) & -align
         if address < self._start:
             address = self._allocate_in_new_chunk(layout, align)
+            key = self._key
         self._cursor = address
-        key = self._key
-        key.taken += layout.size
-        return Block(address, layout.size, key)
+        key.taken += size
+        return Block(address, size, key)
+
+    def _unusable(self) -> MisuseError:
+        if self._retired:
+            return MisuseError("the arena has been given back to its pool")
+        return revoked(self)
 
     def _allocate_in_new_chunk(self, layout: Layout, align: i64) -> i64:
         """Add a chunk that fits the request; returns the block's address in it."""
-        chunk = self._chunk
-        wanted: int = FIRST_CHUNK
-        if self._fixed_size:
-            raise self._exhausted(layout)
-        if chunk is not None:
-            wanted = max(2 * chunk.data_size, wanted)
         size: int = layout.size
-        wanted = max(wanted, size)
         least = max(size, FIRST_CHUNK)
-        while not self._add_chunk(size, max(align, CHUNK_ALIGN), wanted):
-            wanted //= 2
-            if wanted < least:
+        while True:
+            if self._fixed_size:
                 raise self._exhausted(layout)
-        return (self._cursor - layout.size) & -align
+            chunk = self._chunk
+            wanted = least if chunk is None else max(2 * chunk.size, least)
+            refusal = self._add_chunk(size, max(align, CHUNK_ALIGN), wanted)
+            while refusal is not None:
+                wanted //= 2
+                if wanted < least:
+                    raise self._exhausted(layout, refusal)
+                refusal = self._add_chunk(size, max(align, CHUNK_ALIGN), wanted)
+            address = (self._cursor - layout.size) & -align
+            # Whatever ran meanwhile may have filled the chunk already.
+            if address >= self._start:
+                return address
 
-    def _add_chunk(self, needed: int, align: int, wanted: int) -> bool:
-        """Make a fresh chunk of about `wanted` data bytes the current one; False where the parent refuses.
+    def _add_chunk(self, needed: int, align: int, wanted: int) -> MemoryError | None:
+        """Make a fresh chunk of about `wanted` data bytes the current one; returns the parent's refusal, if any.
 
         It fits a request of `needed` bytes at `align`, which is at least that of chunks.
         """
         return self._add_chunk_of(chunk_size(max(wanted, (needed + align - 1) & -align)), align)
 
-    def _add_chunk_of(self, size: int, align: int) -> bool:
-        """Make a fresh chunk of `size` bytes, footer included, the current one; False where the parent refuses."""
+    def _add_chunk_of(self, size: int, align: int) -> MemoryError | None:
+        """Make a fresh chunk of `size` bytes, footer and all, the current one; returns the parent's refusal, if any."""
         if size > MAX_SIZE - (align - 1):
-            return False
+            return MemoryError(f"no chunk has {size} bytes")
         layout = Layout(size, align)
         try:
-            block = self._parent.allocate(layout)
-        except MemoryError:
-            return False
-        self._enter(Chunk(block, layout, block.address, block.address + size, self._chunk, False))
-        return True
+            block = self._up.allocate(layout)
+        except MemoryError as refusal:
+            return refusal
+        try:
+            if self._retired:
+                raise self._unusable()
+            self._enter(_ArenaChunk(block, layout, False))
+        except BaseException:
+            if not self._has(block):
+                self._up.deallocate(block, layout)
+            raise
+        return None
 
-    def _enter(self, chunk: Chunk) -> None:
-        self._peak = self.peak_bytes
+    def _has(self, block: Block) -> bool:
+        """Whether a block of the parent is that of a chunk."""
+        chunk = self._chunk
+        while chunk is not None and chunk.block is not block:
+            chunk = chunk.previous
+        return chunk is not None
+
+    def _enter(self, chunk: _ArenaChunk) -> None:
+        """Make a fresh chunk the current one."""
+        key = chunk.key()
+        aside = [key]
+        peak = self.peak_bytes
+        # From here on nothing else runs.
+        self._peak = peak
         current = self._chunk
         if current is not None:
-            current.footer[_CURSOR] = self._cursor
-            self._keys.put_aside(self._key)
+            current.cursor = self._cursor
+        # That of an arena without chunks, too: there can be blocks of size zero.
+        aside[0] = self._key
+        self._keys.aside += aside
+        chunk.previous = current
         self._chunk = chunk
-        self._key = chunk.key()
+        self._key = key
         self._start = chunk.start
-        self._cursor = chunk.footer_address & -self._min_align
+        self._cursor = chunk.cursor & -self._min_align
         self._lowest = self._cursor
+        chunk.write_footer()
+        if isinstance(current, _ArenaChunk):
+            current.write_footer()
 
-    def _exhausted(self, layout: Layout) -> AllocError:
-        fixed = self._fixed_size > 0
-        limit = self.allocated_bytes if fixed else None
-        return AllocError(
-            "arena", layout, limit=limit, in_use=self.used_bytes, reason="" if fixed else "the parent refuses"
-        )
+    def _exhausted(self, layout: Layout, refusal: MemoryError | None = None) -> AllocError:
+        limit = self.allocated_bytes if self._fixed_size else None
+        reason = "" if refusal is None else f"the parent refuses: {refusal}"
+        error = AllocError("arena", layout, limit=limit, in_use=self.used_bytes, reason=reason)
+        # In so many words: compiled code does not do what `raise ... from` says.
+        error.__cause__ = refusal
+        return error
 
     def deallocate(self, block: Block, layout: Layout) -> None:
         region = block.region
@@ -281,20 +337,33 @@ class Arena(BaseAllocator, Generic[A]):
                 top -= -new.size & (self._min_align - 1)
             address = (top - new.size) & -align
             if address >= self._start:
-                self._slide(block.address, address, old.size)
-                self._cursor = address
-                region = block.region
-                region.taken += new.size - old.size
-                block.release()
-                return Block(address, new.size, region)
+                grown = self._slide(block, address, new.size, old.size)
+                if grown is not None:
+                    region = block.region
+                    region.taken += new.size - old.size
+                    block.release()
+                    return grown
         return self._move(block, old, new, old.size)
 
-    def _slide(self, source: i64, target: i64, size: i64) -> None:
-        """Move bytes inside the current chunk; the ranges may overlap."""
-        if size > 0 and source != target:
-            memory = self._key.view
-            base = self._key.address
-            memory[target - base : target - base + size] = memory[source - base : source - base + size]
+    def _slide(self, block: Block, address: i64, size: i64, kept: i64) -> Block | None:
+        """The newest block at another address of its chunk, with its first `kept` bytes; the ranges may overlap.
+
+        None where a finaliser has used the arena meanwhile.
+        """
+        region = block.region
+        slid = Block(address, size, region)
+        memory = region.view
+        source = block.address - region.address
+        target = address - region.address
+        bytes_kept = memory[source : source + kept]
+        room = memory[target : target + kept]
+        # From here on nothing else runs.
+        if self._cursor != block.address or region.memory is None:
+            return None
+        if kept > 0 and source != target:
+            room[_WHOLE] = bytes_kept
+        self._cursor = address
+        return slid
 
     def grow_zeroed(self, block: Block, old: Layout, new: Layout) -> Block:
         grown = self.grow(block, old, new)
@@ -315,13 +384,14 @@ class Arena(BaseAllocator, Generic[A]):
             delta = (old.size - new.size) & -align
             # At least half, so that the bytes kept never overlap the place they came from.
             if delta >= (old.size + 1) // 2:
-                self._slide(address, address + delta, new.size)
-                if address < self._lowest:
-                    self._lowest = address
-                address += delta
-                self._cursor = address
-                region.taken -= delta
-                region.dead -= delta
+                shrunk = self._slide(block, address + delta, new.size, new.size)
+                if shrunk is not None:
+                    if address < self._lowest:
+                        self._lowest = address
+                    region.taken -= delta
+                    region.dead += old.size - new.size - delta
+                    block.release()
+                    return shrunk
         region.dead += old.size - new.size
         block.release()
         return Block(address, new.size, region)
@@ -341,8 +411,8 @@ class Arena(BaseAllocator, Generic[A]):
     def owns(self, block: Block) -> bool:
         chunk = self._chunk
         while chunk is not None:
-            if chunk.start <= block.address <= chunk.footer_address:
-                return True
+            if chunk.start <= block.address <= chunk.start + chunk.size:
+                return not chunk.revoked
             chunk = chunk.previous
         return False
 
@@ -353,42 +423,85 @@ class Arena(BaseAllocator, Generic[A]):
         one of that size, rounded down to 16 bytes. False where the parent refuses: the arena is empty then, and can be
         used. A chunk of fixed size always stays.
         """
-        chunk = self._chunk
-        newest: int = 0 if chunk is None else chunk.data_size
-        kept = kept_bytes(policy, self.allocated_bytes, newest, self.peak_bytes, self._peaks)
+        if self._retired:
+            raise self._unusable()
+        newest = self._chunk_to_keep()
+        size: int = 0 if newest is None else newest.size
+        kept = kept_bytes(policy, self.allocated_bytes, size, self.peak_bytes, self._peaks)
         kept &= -CHUNK_ALIGN
-        if kept != newest and not self._fixed_size:
-            self.close()
-            return kept == 0 or self._add_chunk_of(kept + FOOTER_SIZE, CHUNK_ALIGN)
-        self._peak = 0
-        self._keys.close()
-        self._key.close()
-        if chunk is None:
-            self._key = empty_region()
-            return True
-        self._give_back(chunk.previous, None)
-        chunk.previous = None
-        chunk.footer[_PREVIOUS] = 0
-        self._key = chunk.key()
-        self._cursor = chunk.footer_address & -self._min_align
-        self._lowest = self._cursor
-        return True
+        refusal: MemoryError | None = None
+        if self._fixed_size or kept == size:
+            error = self._clear(True)
+        else:
+            error = self._clear(False)
+            if kept > 0:
+                refusal = self._add_chunk_of(kept + FOOTER_SIZE, CHUNK_ALIGN)
+        if error is not None:
+            raise error
+        return refusal is None
 
-    def _give_back(self, chunk: Chunk | None, until: Chunk | None) -> None:
-        """Return chunks to the parent, newest first, up to and without `until`."""
-        while chunk is not None and chunk is not until:
-            previous = chunk.previous
-            chunk.footer.release()
-            if not chunk.fixed:
-                self._parent.deallocate(chunk.block, chunk.layout)
-            chunk = previous
+    def _chunk_to_keep(self) -> Chunk | None:
+        """The newest chunk, unless there is none or the parent has revoked it."""
+        chunk = self._chunk
+        return None if chunk is None or chunk.revoked else chunk
+
+    def _clear(self, keep: bool) -> BaseException | None:
+        """Revoke all blocks, and give back all chunks but one to `keep`; returns what the parent raised first."""
+        runs = [Run()]
+        closing = [self._key]
+        none: list[Region] = []
+        while True:
+            kept = self._chunk_to_keep() if keep else None
+            fresh = empty_region() if kept is None else kept.key()
+            # From here on nothing else runs, but a finaliser may have done so before.
+            if kept is None or kept is self._chunk:
+                break
+        closing[0] = self._key
+        closing += self._keys.aside
+        self._keys.aside = none
+        runs[0].chunk = self._chunk
+        self._chunk = kept
+        self._key = fresh
+        self._peak = 0
+        if kept is None:
+            self._start = DANGLING
+            self._cursor = DANGLING
+        else:
+            runs[0].chunk = kept.previous
+            kept.previous = None
+            self._start = kept.start
+            self._cursor = (kept.start + kept.size) & -self._min_align
+        self._lowest = self._cursor
+        self._away.keys += closing
+        self._away.runs += runs
+        if isinstance(kept, _ArenaChunk):
+            kept.write_footer()
+        return self._away.finish()
+
+    def _finish(self) -> None:
+        """Let go of what an operation has taken out of the arena."""
+        error = self._away.finish()
+        if error is not None:
+            raise error
 
     def checkpoint(self) -> Checkpoint:
         """Remember the present state, for `restore`."""
-        chunk = self._chunk
-        key = self._key
-        fresh = empty_region() if chunk is None else chunk.key()
-        point = Checkpoint(self, key, index=self._keys.put_aside(key), cursor=self._cursor)
+        if self._key.memory is None:
+            raise self._unusable()
+        point = _ArenaCheckpoint(self, self._key)
+        aside = [self._key]
+        while True:
+            chunk = self._chunk
+            fresh = empty_region() if chunk is None else chunk.key()
+            # From here on nothing else runs, but a finaliser may have done so before.
+            if chunk is self._chunk:
+                break
+        point.key = self._key
+        point.index = len(self._keys.aside)
+        point.chunk = chunk
+        point.cursor = self._cursor
+        aside[0] = self._key
+        self._keys.aside += aside
         self._key = fresh
         return point
 
@@ -397,23 +510,26 @@ class Arena(BaseAllocator, Generic[A]):
 
         Raises `MisuseError` where a reset or an earlier restore has gone back further already.
         """
-        self._keys.check(self, point)
-        self._peak = self.peak_bytes
-        self._key.close()
-        key = self._keys.take_up(point)
-        chunk = self._chunk
-        while chunk is not None and chunk.start != key.address:
-            chunk = chunk.previous
+        peak = self.peak_bytes
+        runs = [Run()]
+        closing = self._keys.cut(self, point)
+        # From here on nothing else runs.
+        assert isinstance(point, _ArenaCheckpoint)
+        closing[0] = self._key
+        self._peak = peak
+        chunk = point.chunk
         # The newest of the older blocks may have been freed inside the scope, and the cursor be above the checkpoint.
-        cursor = point.cursor
-        if chunk is self._chunk and self._cursor > cursor:
-            cursor = self._cursor
-        self._give_back(self._chunk, chunk)
+        if chunk is not self._chunk or self._cursor < point.cursor:
+            self._cursor = point.cursor
+        runs[0].chunk = self._chunk
+        runs[0].end = chunk
         self._chunk = chunk
-        self._key = key
+        self._key = point.key
         self._start = DANGLING if chunk is None else chunk.start
-        self._cursor = cursor
-        self._lowest = cursor
+        self._lowest = self._cursor
+        self._away.keys += closing
+        self._away.runs += runs
+        self._finish()
 
     def scope(self) -> Scope[Arena[A]]:
         """A `with` block that ends by restoring the state at its start."""
@@ -424,16 +540,31 @@ class Arena(BaseAllocator, Generic[A]):
 
         The arena is empty then, and can be used again; one of fixed size has no memory any more.
         """
-        self._keys.close()
-        self._key.close()
-        chunk = self._chunk
+        if self._retired:
+            return
+        error = self._clear(False)
+        if error is not None:
+            raise error
+
+    def _succeed(self) -> Arena[A]:
+        """After a reset: a fresh arena with this one's chunk and options, which itself raises from now on."""
+        successor = Arena(self._parent, min_align=self._min_align, rounded_grow=self._rounded_grow)
+        empty = successor._key
+        # From here on nothing else runs.
+        successor._chunk = self._chunk
+        successor._key = self._key
+        successor._start = self._start
+        successor._cursor = self._cursor
+        successor._lowest = self._lowest
+        successor._peaks = self._peaks
+        self._retired = True
         self._chunk = None
-        self._key = empty_region()
-        self._cursor = DANGLING
+        self._key = RELEASED
         self._start = DANGLING
+        self._cursor = DANGLING
         self._lowest = DANGLING
-        self._peak = 0
-        self._give_back(chunk, None)
+        empty.close()
+        return successor
 
     @property
     def chunk_capacity(self) -> int:
@@ -446,16 +577,21 @@ class Arena(BaseAllocator, Generic[A]):
         total = 0
         chunk = self._chunk
         while chunk is not None:
-            total += chunk.data_size
+            total += chunk.size
             chunk = chunk.previous
         return total
 
     @property
     def used_bytes(self) -> int:
         """Bytes between cursor and footer in all chunks: live and dead blocks and padding."""
-        total = 0
-        for _address, size in self.chunks():
-            total += size
+        total: int = 0
+        chunk = self._chunk
+        if chunk is not None:
+            total = chunk.start + chunk.size - self._cursor
+            chunk = chunk.previous
+        while chunk is not None:
+            total += chunk.start + chunk.size - chunk.cursor
+            chunk = chunk.previous
         return total
 
     @property
@@ -472,10 +608,10 @@ class Arena(BaseAllocator, Generic[A]):
         chunk = self._chunk
         cursor: int = self._cursor
         while chunk is not None:
-            yield cursor, chunk.footer_address - cursor
+            yield cursor, chunk.start + chunk.size - cursor
             chunk = chunk.previous
             if chunk is not None:
-                cursor = chunk.footer[_CURSOR]
+                cursor = chunk.cursor
 
     def waste(self) -> Waste:
         """Where every byte that the parent gave has gone."""

@@ -1,9 +1,12 @@
 """ArenaPool: arenas to be used and given back, by one thread at a time each.
 
-A stack of idle arenas behind a lock; the one given back last is taken first. An arena is reset before the lock is
-taken, so threads wait for each other only for the moment of a push or a pop. As oxc's AllocatorPool.
+A stack of idle arenas; the one given back last is taken first. Its parts change by single steps that Python does whole,
+so there is no lock to wait for, and a finaliser may give an arena back at any moment. As oxc's AllocatorPool.
 
 All arenas share one parent, behind a `LockedAllocator`, since a chunk can be wanted by several threads at once.
+
+An arena that comes back is reset, and another one goes on with the chunk that it has kept: whoever still holds the old
+one cannot reach the next user's memory, it raises `MisuseError` from then on.
 
 What an idle arena keeps is for the reset policy to say: with the default, all of them end up with a chunk that holds
 the largest job. `reset.limit(n)` and `reset.recent_peak()` avoid that.
@@ -11,14 +14,15 @@ the largest job. `reset.limit(n)` and `reset.recent_peak()` avoid that.
 
 from __future__ import annotations
 
-import threading
+from collections import deque
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Final, Generic, TypeVar
 
 from allocators._mypyc import mypyc_attr
 from allocators.adaptors.locked import LockedAllocator
 from allocators.arena import Arena
-from allocators.fork import fork_safe_lock
 from allocators.protocol import Allocator, MisuseError
 from allocators.reset import NEWEST, ResetPolicy
 
@@ -27,7 +31,10 @@ A = TypeVar("A", bound=Allocator)
 
 @mypyc_attr(native_class=True)
 class TakenArena(Generic[A]):
-    """An arena out of a pool, until `give_back` or the end of the `with` block, which revokes all its blocks."""
+    """An arena out of a pool, until `give_back` or the end of the `with` block, which revokes all its blocks.
+
+    Where the last reference to it is dropped before that, the arena goes back as well.
+    """
 
     __slots__ = ("_arena", "_pool")
 
@@ -37,14 +44,17 @@ class TakenArena(Generic[A]):
 
     @property
     def arena(self) -> Arena[LockedAllocator[A]]:
-        """The arena. Raises `MisuseError` once it was given back."""
+        """The arena. Raises `MisuseError` once it was given back, and so does the arena itself."""
         arena = self._arena
         if arena is None:
             raise MisuseError("the arena has been given back to its pool")
         return arena
 
     def give_back(self) -> None:
-        """Reset the arena and put it back into its pool; doing so twice is harmless."""
+        """Reset the arena and put it back into its pool; doing so twice is harmless.
+
+        It is back whatever the parent or the policy raises; the first exception is raised at the end.
+        """
         arena = self._arena
         self._arena = None
         if arena is not None:
@@ -58,6 +68,10 @@ class TakenArena(Generic[A]):
     ) -> None:
         self.give_back()
 
+    def __del__(self) -> None:
+        if hasattr(self, "_arena"):
+            self.give_back()
+
 
 @mypyc_attr(native_class=True)
 class ArenaPool(Generic[A]):
@@ -67,7 +81,7 @@ class ArenaPool(Generic[A]):
     where they are all taken. By default there is no limit.
     """
 
-    __slots__ = ("_capacity", "_changed", "_closed", "_idle", "_made", "_min_align", "_most", "_parent", "_policy")
+    __slots__ = ("_capacity", "_closed", "_idle", "_min_align", "_most", "_parent", "_policy", "_taken", "_turns")
 
     def __init__(
         self,
@@ -85,10 +99,13 @@ class ArenaPool(Generic[A]):
         self._capacity: Final = capacity
         self._policy: Final = policy
         self._most: Final = most
-        #: Guards what follows, and tells those who wait that an arena came back or the pool was closed.
-        self._changed: Final = threading.Condition(fork_safe_lock())
-        self._idle: list[Arena[LockedAllocator[A]]] = []
-        self._made = 0
+        #: The arenas that wait, the one given back last at the end, and those in use.
+        self._idle: Final[deque[Arena[LockedAllocator[A]]]] = deque()
+        self._taken: Final[set[Arena[LockedAllocator[A]]]] = set()
+        #: An item for each arena that may be taken, of a pool with a limit. Unlike a condition, a finaliser may use it.
+        self._turns: Final[SimpleQueue[None]] = SimpleQueue()
+        for _turn in range(most or 0):
+            self._turns.put(None)
         self._closed = False
 
     @property
@@ -103,7 +120,7 @@ class ArenaPool(Generic[A]):
     @property
     def taken(self) -> int:
         """Number of arenas that are in use."""
-        return self._made - len(self._idle)
+        return len(self._taken)
 
     def take(self, timeout: float | None = None) -> TakenArena[A]:
         """An idle arena, or a new one; waits for one if there are `most` already.
@@ -111,56 +128,79 @@ class ArenaPool(Generic[A]):
         Raises TimeoutError after `timeout` seconds of waiting, `MisuseError` once the pool is closed, and `AllocError`
         where a new arena cannot get its `capacity`.
         """
-        with self._changed:
-            if not self._changed.wait_for(self._available, timeout):
-                raise TimeoutError(f"all {self._made} arenas were in use for {timeout} seconds")
+        self._wait(timeout)
+        arena: Arena[LockedAllocator[A]] | None = None
+        try:
             if self._closed:
                 raise MisuseError("the pool of arenas is closed")
-            if self._idle:
-                return TakenArena(self, self._idle.pop())
-            self._made += 1
-        try:
-            return TakenArena(self, Arena(self._parent, min_align=self._min_align, capacity=self._capacity))
+            arena = self._idle_arena()
+            if arena is None:
+                arena = Arena(self._parent, min_align=self._min_align, capacity=self._capacity)
+            taken = TakenArena(self, arena)
         except BaseException:
-            self._lose()
+            if arena is not None:
+                self._idle.append(arena)
+            self._signal()
             raise
+        # From here on an exception drops `taken`, which gives the arena back.
+        self._taken.add(arena)
+        return taken
 
-    def _available(self) -> bool:
-        return self._closed or bool(self._idle) or self._most is None or self._made < self._most
+    def _wait(self, timeout: float | None) -> None:
+        """Wait until an arena may be taken."""
+        if self._most is not None:
+            try:
+                self._turns.get(timeout=timeout)
+            except Empty:
+                raise TimeoutError(f"all {self._most} arenas were in use for {timeout} seconds") from None
+
+    def _signal(self) -> None:
+        """Let the next one take an arena."""
+        if self._most is not None:
+            self._turns.put(None)
+
+    def _idle_arena(self) -> Arena[LockedAllocator[A]] | None:
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return None
 
     def _put_back(self, arena: Arena[LockedAllocator[A]]) -> None:
+        first: BaseException | None = None
         try:
             arena.reset(self._policy)
-        except BaseException:
-            self._lose()
-            raise
-        with self._changed:
-            if not self._closed:
-                self._idle.append(arena)
-                self._changed.notify()
-                return
-            self._made -= 1
-        arena.close()
+        except BaseException as error:
+            first = error
+            # The policy may have raised, before anything was given back.
+            with suppress(BaseException):
+                arena.close()
+        self._taken.discard(arena)
+        self._idle.append(arena._succeed())
+        self._signal()
+        if self._closed:
+            self._close_idle(first)
+        elif first is not None:
+            raise first
 
-    def _lose(self) -> None:
-        """One arena less."""
-        with self._changed:
-            self._made -= 1
-            self._changed.notify()
+    def _close_idle(self, first: BaseException | None = None) -> None:
+        """Close all idle arenas, and then raise the first exception."""
+        while (arena := self._idle_arena()) is not None:
+            try:
+                arena.close()
+            except BaseException as error:
+                first = first or error
+        if first is not None:
+            raise first
 
     def close(self) -> None:
         """Close all idle arenas; one that is still taken is closed when it comes back. Closing twice is harmless.
 
         The parent is closed by nobody but its owner: taken arenas still need it.
         """
-        with self._changed:
-            self._closed = True
-            idle = self._idle
-            self._idle = []
-            self._made -= len(idle)
-            self._changed.notify_all()
-        for arena in idle:
-            arena.close()
+        self._closed = True
+        # Whoever waits is woken, and wakes the next.
+        self._signal()
+        self._close_idle()
 
     def __enter__(self) -> ArenaPool[A]:
         return self
@@ -171,4 +211,4 @@ class ArenaPool(Generic[A]):
         self.close()
 
     def __repr__(self) -> str:
-        return f"<ArenaPool of {self._made} arenas, {len(self._idle)} idle, over {self.parent!r}>"
+        return f"<ArenaPool of {self.taken + self.idle} arenas, {self.idle} idle, over {self._parent!r}>"

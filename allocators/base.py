@@ -59,7 +59,8 @@ class BaseAllocator:
             copy(block, moved, kept)
             self.deallocate(block, old)
         except BaseException:
-            self.deallocate(moved, new)
+            if not moved.released:
+                self.deallocate(moved, new)
             raise
         return moved
 

@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 #: Address of blocks that own no memory: not null, and aligned enough for every machine type.
 DANGLING: Final = 16
 
+#: So many lent regions are not worth a look for those that have been closed.
+_FEW: Final = 8
+
 
 def address_of(view: memoryview) -> int:
     """The address of the first byte of a writable, contiguous view; `DANGLING` for an empty one."""
@@ -53,7 +56,7 @@ class Region:
     room.
     """
 
-    __slots__ = ("address", "dead", "memory", "size", "taken")
+    __slots__ = ("_lent", "address", "dead", "memory", "size", "taken")
 
     def __init__(self, address: i64, size: i64, memory: memoryview | None) -> None:
         self.address: Final[i64] = address
@@ -61,6 +64,8 @@ class Region:
         self.memory = memory
         self.taken: i64 = 0
         self.dead: i64 = 0
+        #: Regions that are closed with this one; some may be closed already.
+        self._lent: list[Region] | None = None
 
     @staticmethod
     def of(buffer: WriteableBuffer) -> Region:
@@ -95,6 +100,30 @@ class Region:
             raise MisuseError(f"{number_text(count)} bytes from byte {number_text(offset)} on are not inside {self!r}")
         return Region(start, count, self.view[offset : offset + count])
 
+    def lend(self, address: i64, size: i64) -> Region:
+        """As `part`, but closing this region closes the new one too.
+
+        For an allocator that hands out blocks from a block of its parent: when the parent revokes that, they all end.
+        """
+        region = self.part(address, size)
+        self._note_lent(region)
+        return region
+
+    def lend_again(self, region: Region) -> None:
+        """Give a region that was lent, and has let go of its memory, that memory again."""
+        self._note_lent(region)
+        region.memory = self.part(region.address, region.size).memory
+
+    def _note_lent(self, region: Region) -> None:
+        lent = self._lent
+        if lent is None:
+            self._lent = [region]
+            return
+        # Doubling before it looks again makes this a constant time for each.
+        if len(lent) >= _FEW and len(lent) & (len(lent) - 1) == 0:
+            lent[:] = [other for other in lent if other.memory is not None]
+        lent.append(region)
+
     @property
     def view(self) -> memoryview:
         """All bytes, writable unless the pages are protected. Raises `MisuseError` once closed."""
@@ -108,7 +137,18 @@ class Region:
         return self.memory is None
 
     def close(self) -> None:
-        """Revoke every block of this region. Views that others hold stay valid. Closing twice is harmless."""
+        """Revoke every block of this region, and what was lent of it. Views that others hold stay valid.
+
+        Closing twice is harmless.
+        """
+        self.let_go()
+        lent = self._lent
+        while lent:
+            lent[-1].close()
+            lent.pop()
+
+    def let_go(self) -> None:
+        """Release the memory, for whoever means to set `memory` again: what was lent stays open."""
         memory = self.memory
         self.memory = None
         if memory is not None:

@@ -15,8 +15,9 @@ from __future__ import annotations
 from typing import Final, Generic, TypeVar
 
 from allocators._mypyc import i64, mypyc_attr
-from allocators.base import BaseAllocator, check_grow, check_shrink, unfit
+from allocators.base import BaseAllocator, as_base, check_grow, check_shrink, unfit
 from allocators.block import DANGLING, Block, Region, empty_region, released
+from allocators.chunk import Chunk, Departures, Run, revoked
 from allocators.layout import Layout
 from allocators.protocol import Allocator, AllocError, LayoutError
 from allocators.reset import NEWEST, ResetPolicy, kept_bytes
@@ -33,38 +34,27 @@ _CHUNK_ALIGN: Final = 16
 
 
 @mypyc_attr(native_class=True)
-class _Chunk:
-    """A block of the parent, and how far it was filled when the next chunk took over."""
+class _Large(Chunk):
+    """A chunk of its own for one block; `serial` tells which checkpoints are older."""
 
-    __slots__ = ("block", "filled", "layout", "previous")
+    __slots__ = ("lease", "serial")
 
-    def __init__(self, block: Block, layout: Layout, previous: _Chunk | None) -> None:
-        self.block: Final = block
-        self.layout: Final = layout
-        self.previous = previous
-        self.filled: i64 = 0
-
-    def key(self) -> Region:
-        """A fresh region to hand out blocks through."""
-        return self.block.region.part(self.block.address, self.layout.size)
+    def __init__(self, block: Block, layout: Layout) -> None:
+        super().__init__(block, layout, layout.size)
+        self.serial: i64 = 0
+        self.lease: Final = self.key()
+        self.lease.taken = layout.size
 
 
 @mypyc_attr(native_class=True)
-class _Large:
-    """A chunk of its own for one block; `serial` tells which checkpoints are older."""
+class _BumpCheckpoint(Checkpoint):
+    """The chunk that was current, the cursor in it, and as `count` the serial of the next large block."""
 
-    __slots__ = ("block", "key", "layout", "serial")
+    __slots__ = ("chunk",)
 
-    def __init__(self, block: Block, layout: Layout, serial: i64) -> None:
-        self.block: Final = block
-        self.layout: Final = layout
-        self.serial: Final[i64] = serial
-        self.key: Final = block.region.part(block.address, layout.size)
-        self.key.taken = layout.size
-
-    def reopen(self) -> None:
-        """Open the key again, after it was closed in vain."""
-        self.key.memory = self.block.region.part(self.block.address, self.layout.size).view
+    def __init__(self, bump: object, key: Region) -> None:
+        super().__init__(bump, key)
+        self.chunk: Chunk | None = None
 
 
 @mypyc_attr(native_class=True)
@@ -72,6 +62,7 @@ class BumpAlloc(BaseAllocator, Generic[A]):
     """Blocks from chunks of `parent`. `first_chunk` and `largest_chunk` are in bytes."""
 
     __slots__ = (
+        "_away",
         "_chunk",
         "_cursor",
         "_end",
@@ -87,12 +78,16 @@ class BumpAlloc(BaseAllocator, Generic[A]):
         "_peaks",
         "_serial",
         "_start",
+        "_up",
     )
 
     def __init__(self, parent: A, *, first_chunk: int = FIRST_CHUNK, largest_chunk: int = LARGEST_CHUNK) -> None:
         if not 0 < first_chunk <= largest_chunk <= _CHUNK_LIMIT:
             raise LayoutError(f"chunks must go from 1 byte up to 2**62, not from {first_chunk} to {largest_chunk}")
         self._parent: Final[A] = parent
+        #: The same, for calls.
+        self._up: Final = as_base(parent)
+        self._away: Final = Departures(self._up)
         self._first_chunk: Final = first_chunk
         self._largest_chunk: Final = largest_chunk
         # First byte of the current chunk, where the next block goes, and the byte behind the chunk.
@@ -104,7 +99,7 @@ class BumpAlloc(BaseAllocator, Generic[A]):
         self._highest: i64 = DANGLING
         self._peak: i64 = 0
         self._peaks: list[int] = []
-        self._chunk: _Chunk | None = None
+        self._chunk: Chunk | None = None
         self._key = empty_region()
         self._keys = Keys()
         self._large: dict[int, _Large] = {}
@@ -118,11 +113,13 @@ class BumpAlloc(BaseAllocator, Generic[A]):
     def allocate(self, layout: Layout) -> Block:
         align: i64 = layout.align
         size = layout.size
+        key = self._key
+        if key.memory is None:
+            raise revoked(self)
         address = (self._cursor + align - 1) & -align
         if address > self._end or size > self._end - address:
             return self._allocate_in_new_chunk(layout)
         self._cursor = address + size
-        key = self._key
         key.taken += size
         return Block(address, size, key)
 
@@ -133,53 +130,89 @@ class BumpAlloc(BaseAllocator, Generic[A]):
         wanted = self._first_chunk
         if chunk is not None:
             # A reset can have kept a chunk of more than the largest size.
-            wanted = min(max(2 * chunk.layout.size, wanted), self._largest_chunk)
+            wanted = min(max(2 * chunk.size, wanted), self._largest_chunk)
         if size > wanted:
             return self._allocate_large(layout)
-        while True:
-            request = Layout(wanted, align)
-            try:
-                block = self._parent.allocate(request)
-                break
-            except MemoryError:
-                if wanted <= max(size, 1):
-                    raise self._exhausted(layout) from None
-                wanted = max(wanted // 2, size, 1)
-        self._enter(_Chunk(block, request, chunk))
-        self._key.taken = size
-        self._cursor = block.address + size
-        return Block(block.address, size, self._key)
+        refusal = self._add_chunk_of(Layout(wanted, align))
+        while refusal is not None:
+            if wanted <= max(size, 1):
+                raise self._exhausted(layout, refusal)
+            wanted = max(wanted // 2, size, 1)
+            refusal = self._add_chunk_of(Layout(wanted, align))
+        # Whatever ran meanwhile may have filled the chunk already.
+        return self.allocate(layout)
 
-    def _enter(self, fresh: _Chunk) -> None:
-        """Make a fresh chunk the current one."""
-        self._peak = self.peak_bytes
+    def _add_chunk_of(self, layout: Layout) -> MemoryError | None:
+        """Make a fresh chunk the current one; returns the parent's refusal, if any."""
+        try:
+            block = self._up.allocate(layout)
+        except MemoryError as refusal:
+            return refusal
+        try:
+            self._enter(Chunk(block, layout, layout.size))
+        except BaseException:
+            if not self._has(block):
+                self._up.deallocate(block, layout)
+            raise
+        return None
+
+    def _has(self, block: Block) -> bool:
+        """Whether a block of the parent is that of a chunk, or of a large block."""
         chunk = self._chunk
-        if chunk is not None:
-            chunk.filled = self._cursor - chunk.block.address
-            self._keys.put_aside(self._key)
+        while chunk is not None and chunk.block is not block:
+            chunk = chunk.previous
+        if chunk is None:
+            chunk = self._large.get(block.address)
+        return chunk is not None and chunk.block is block
+
+    def _enter(self, fresh: Chunk) -> None:
+        """Make a fresh chunk the current one."""
+        key = fresh.key()
+        aside = [key]
+        peak = self.peak_bytes
+        # From here on nothing else runs.
+        self._peak = peak
+        current = self._chunk
+        if current is not None:
+            current.cursor = self._cursor
+        # That of an allocator without chunks, too: there can be blocks of size zero.
+        aside[0] = self._key
+        self._keys.aside += aside
+        fresh.previous = current
         self._chunk = fresh
-        self._key = fresh.key()
-        self._start = fresh.block.address
-        self._cursor = self._start
-        self._highest = self._start
-        self._end = self._start + fresh.layout.size
+        self._key = key
+        self._start = fresh.start
+        self._cursor = fresh.start
+        self._highest = fresh.start
+        self._end = fresh.start + fresh.size
 
     def _allocate_large(self, layout: Layout) -> Block:
         try:
-            block = self._parent.allocate(layout)
-        except MemoryError:
-            raise self._exhausted(layout) from None
+            block = self._up.allocate(layout)
+        except MemoryError as refusal:
+            raise self._exhausted(layout, refusal) from refusal
         return self._adopt_large(block, layout)
 
     def _adopt_large(self, block: Block, layout: Layout) -> Block:
-        large = _Large(block, layout, self._serial)
-        self._serial += 1
-        self._large[block.address] = large
-        self._large_bytes += layout.size
-        return Block(block.address, layout.size, large.key)
+        try:
+            large = _Large(block, layout)
+            whole = Block(block.address, layout.size, large.lease)
+            # From here on nothing else runs.
+            large.serial = self._serial
+            self._serial += 1
+            self._large[large.start] = large
+            self._large_bytes += large.size
+        except BaseException:
+            if not self._has(block):
+                self._up.deallocate(block, layout)
+            raise
+        return whole
 
-    def _exhausted(self, layout: Layout) -> AllocError:
-        return AllocError("bump", layout, in_use=self.used_bytes, reason="the parent refuses")
+    def _exhausted(self, layout: Layout, refusal: MemoryError) -> AllocError:
+        error = AllocError("bump", layout, in_use=self.used_bytes, reason=f"the parent refuses: {refusal}")
+        # In so many words: compiled code does not do what `raise ... from` says.
+        error.__cause__ = refusal
+        return error
 
     def deallocate(self, block: Block, layout: Layout) -> None:
         region = block.region
@@ -195,23 +228,36 @@ class BumpAlloc(BaseAllocator, Generic[A]):
             self._cursor = block.address
             region.taken -= size
         elif self._is_large(block):
-            large = self._large[block.address]
-            self._let_go(large)
-            self._parent.deallocate(large.block, large.layout)
+            block.release()
+            self._let_go(self._large[block.address])
+            self._finish()
         else:
             region.dead += size
         block.release()
 
     def _let_go(self, large: _Large) -> None:
-        """Forget a large block, which ends."""
-        self._peak = self.peak_bytes
-        large.key.close()
-        del self._large[large.block.address]
-        self._large_bytes -= large.layout.size
+        """Forget a large block, which ends, and leave its memory for `_finish`."""
+        runs = [Run()]
+        closing = [large.lease]
+        peak = self.peak_bytes
+        # From here on nothing else runs.
+        if self._large.get(large.start) is large:
+            self._peak = peak
+            del self._large[large.start]
+            self._large_bytes -= large.size
+            runs[0].chunk = large
+            self._away.keys += closing
+            self._away.runs += runs
+
+    def _finish(self) -> None:
+        """Let go of what an operation has taken out of the allocator."""
+        error = self._away.finish()
+        if error is not None:
+            raise error
 
     def _is_large(self, block: Block) -> bool:
         large = self._large.get(block.address) if self._large else None
-        return large is not None and large.key is block.region
+        return large is not None and large.lease is block.region
 
     def grow(self, block: Block, old: Layout, new: Layout) -> Block:
         check_grow(block, old, new)
@@ -220,7 +266,7 @@ class BumpAlloc(BaseAllocator, Generic[A]):
             return grown
         if self._is_large(block):
             large = self._large[block.address]
-            if new.size > large.layout.size:
+            if new.size > large.size:
                 return self._grow_large(block, large, new)
         return self._move(block, old, new, old.size)
 
@@ -248,15 +294,20 @@ class BumpAlloc(BaseAllocator, Generic[A]):
     def _grow_large(self, block: Block, large: _Large, new: Layout) -> Block:
         """Grow a block together with its own chunk, which the parent may do without copying."""
         # The parent can move the pages only while nobody looks at them.
-        large.key.close()
-        address = block.address
+        lease = large.lease
+        lease.let_go()
         try:
-            resized = self._parent.grow(large.block, large.layout, new)
-        except MemoryError:
-            large.reopen()
-            raise self._exhausted(new) from None
-        del self._large[address]
-        self._large_bytes -= large.layout.size
+            resized = self._up.grow(large.block, large.layout, new)
+        except BaseException as error:
+            if not large.revoked:
+                large.block.region.lend_again(lease)
+            if isinstance(error, MemoryError):
+                raise self._exhausted(new, error) from error
+            raise
+        lease.close()
+        if self._large.get(large.start) is large:
+            del self._large[large.start]
+            self._large_bytes -= large.size
         block.release()
         return self._adopt_large(resized, new)
 
@@ -293,10 +344,10 @@ class BumpAlloc(BaseAllocator, Generic[A]):
     def owns(self, block: Block) -> bool:
         chunk = self._chunk
         while chunk is not None:
-            end = chunk.block.address + chunk.layout.size
+            end = chunk.start + chunk.size
             # Only a block without bytes can start at the end of a chunk; any other is in the mapping behind it.
-            if chunk.block.address <= block.address < end or (block.address == end and block.size == 0):
-                return True
+            if chunk.start <= block.address < end or (block.address == end and block.size == 0):
+                return not chunk.revoked
             chunk = chunk.previous
         return self._is_large(block)
 
@@ -307,56 +358,84 @@ class BumpAlloc(BaseAllocator, Generic[A]):
         that size. False where the parent refuses: the allocator is empty then, and can be used. Chunks of their own for
         large blocks always go, but they count for what the policy calls the capacity.
         """
+        newest = self._chunk_to_keep()
+        size: int = 0 if newest is None else newest.size
+        kept = kept_bytes(policy, self.allocated_bytes, size, self.peak_bytes, self._peaks)
+        refusal: MemoryError | None = None
+        if kept == size:
+            error = self._clear(True)
+        else:
+            error = self._clear(False)
+            if kept > 0:
+                refusal = self._add_chunk_of(Layout(kept, _CHUNK_ALIGN))
+        if error is not None:
+            raise error
+        return refusal is None
+
+    def _chunk_to_keep(self) -> Chunk | None:
+        """The newest chunk, unless there is none or the parent has revoked it."""
         chunk = self._chunk
-        newest: int = 0 if chunk is None else chunk.layout.size
-        kept = kept_bytes(policy, self.allocated_bytes, newest, self.peak_bytes, self._peaks)
-        if kept != newest:
-            self.close()
-            return kept == 0 or self._add_chunk_of(kept)
-        self._keys.close()
-        self._key.close()
-        self._free_large(0)
-        self._peak = 0
-        if chunk is None:
-            self._key = empty_region()
-            return True
-        self._give_back(chunk.previous, None)
-        chunk.previous = None
-        self._key = chunk.key()
+        return None if chunk is None or chunk.revoked else chunk
+
+    def _clear(self, keep: bool) -> BaseException | None:
+        """Revoke all blocks, and give back all chunks but one to `keep`; returns what the parent raised first."""
+        runs = [Run()]
+        closing = [self._key]
+        none: list[Region] = []
+        serial = self._serial
+        while True:
+            kept = self._chunk_to_keep() if keep else None
+            fresh = empty_region() if kept is None else kept.key()
+            # From here on nothing else runs, but a finaliser may have done so before.
+            if kept is None or kept is self._chunk:
+                break
+        closing[0] = self._key
+        closing += self._keys.aside
+        self._keys.aside = none
+        runs[0].chunk = self._chunk
+        self._chunk = kept
+        self._key = fresh
+        if kept is None:
+            self._start = DANGLING
+            self._end = DANGLING
+        else:
+            runs[0].chunk = kept.previous
+            kept.previous = None
+            self._start = kept.start
+            self._end = kept.start + kept.size
         self._cursor = self._start
         self._highest = self._start
-        return True
+        self._away.keys += closing
+        self._away.runs += runs
+        self._drop_large(0, serial)
+        self._peak = 0
+        return self._away.finish()
 
-    def _add_chunk_of(self, size: int) -> bool:
-        """Make a fresh chunk of `size` bytes the current one; False where the parent refuses."""
-        layout = Layout(size, _CHUNK_ALIGN)
-        try:
-            block = self._parent.allocate(layout)
-        except MemoryError:
-            return False
-        self._enter(_Chunk(block, layout, self._chunk))
-        return True
-
-    def _give_back(self, chunk: _Chunk | None, until: _Chunk | None) -> None:
-        """Return chunks to the parent, newest first, up to and without `until`."""
-        while chunk is not None and chunk is not until:
-            self._parent.deallocate(chunk.block, chunk.layout)
-            chunk = chunk.previous
-
-    def _free_large(self, serial: i64) -> None:
-        """Return large blocks made since `serial`, newest first."""
-        for large in reversed(list(self._large.values())):
-            if large.serial >= serial:
+    def _drop_large(self, first: i64, end: i64) -> None:
+        """Forget the large blocks with serials from `first` up to `end`; the newest are given back first."""
+        for large in list(self._large.values()):
+            if first <= large.serial < end:
                 self._let_go(large)
-                self._parent.deallocate(large.block, large.layout)
 
     def checkpoint(self) -> Checkpoint:
         """Remember the present state, for `restore`."""
-        chunk = self._chunk
-        key = self._key
-        fresh = empty_region() if chunk is None else chunk.key()
-        index = self._keys.put_aside(key)
-        point = Checkpoint(self, key, index=index, cursor=self._cursor, count=self._serial)
+        if self._key.memory is None:
+            raise revoked(self)
+        point = _BumpCheckpoint(self, self._key)
+        aside = [self._key]
+        while True:
+            chunk = self._chunk
+            fresh = empty_region() if chunk is None else chunk.key()
+            # From here on nothing else runs, but a finaliser may have done so before.
+            if chunk is self._chunk:
+                break
+        point.key = self._key
+        point.index = len(self._keys.aside)
+        point.chunk = chunk
+        point.cursor = self._cursor
+        point.count = self._serial
+        aside[0] = self._key
+        self._keys.aside += aside
         self._key = fresh
         return point
 
@@ -365,25 +444,29 @@ class BumpAlloc(BaseAllocator, Generic[A]):
 
         Raises `MisuseError` where a reset or an earlier restore has gone back further already.
         """
-        self._keys.check(self, point)
-        self._peak = self.peak_bytes
-        self._key.close()
-        key = self._keys.take_up(point)
-        self._free_large(point.count)
-        chunk = self._chunk
-        while chunk is not None and chunk.block.address != key.address:
-            chunk = chunk.previous
+        peak = self.peak_bytes
+        runs = [Run()]
+        serial = self._serial
+        closing = self._keys.cut(self, point)
+        # From here on nothing else runs.
+        assert isinstance(point, _BumpCheckpoint)
+        closing[0] = self._key
+        self._peak = peak
+        chunk = point.chunk
         # The newest of the older blocks may have been freed inside the scope, and the cursor be below the checkpoint.
-        cursor = point.cursor
-        if chunk is self._chunk and self._cursor < cursor:
-            cursor = self._cursor
-        self._give_back(self._chunk, chunk)
+        if chunk is not self._chunk or self._cursor > point.cursor:
+            self._cursor = point.cursor
+        runs[0].chunk = self._chunk
+        runs[0].end = chunk
         self._chunk = chunk
-        self._key = key
-        self._cursor = cursor
-        self._highest = cursor
-        self._start = DANGLING if chunk is None else chunk.block.address
-        self._end = DANGLING if chunk is None else chunk.block.address + chunk.layout.size
+        self._key = point.key
+        self._highest = self._cursor
+        self._start = DANGLING if chunk is None else chunk.start
+        self._end = DANGLING if chunk is None else chunk.start + chunk.size
+        self._away.keys += closing
+        self._away.runs += runs
+        self._drop_large(point.count, serial)
+        self._finish()
 
     def scope(self) -> Scope[BumpAlloc[A]]:
         """A `with` block that ends by restoring the state at its start."""
@@ -391,18 +474,9 @@ class BumpAlloc(BaseAllocator, Generic[A]):
 
     def close(self) -> None:
         """Give back all chunks and revoke all blocks. The allocator is empty then, and can be used again."""
-        self._keys.close()
-        self._key.close()
-        self._free_large(0)
-        chunk = self._chunk
-        self._chunk = None
-        self._key = empty_region()
-        self._start = DANGLING
-        self._cursor = DANGLING
-        self._highest = DANGLING
-        self._end = DANGLING
-        self._peak = 0
-        self._give_back(chunk, None)
+        error = self._clear(False)
+        if error is not None:
+            raise error
 
     @property
     def chunk_capacity(self) -> int:
@@ -415,7 +489,7 @@ class BumpAlloc(BaseAllocator, Generic[A]):
         total: int = 0
         chunk = self._chunk
         while chunk is not None:
-            total += chunk.layout.size
+            total += chunk.size
             chunk = chunk.previous
         return total + self._large_bytes
 
@@ -425,10 +499,10 @@ class BumpAlloc(BaseAllocator, Generic[A]):
         total: int = 0
         chunk = self._chunk
         if chunk is not None:
-            total = self._cursor - chunk.block.address
+            total = self._cursor - chunk.start
             chunk = chunk.previous
         while chunk is not None:
-            total += chunk.filled
+            total += chunk.cursor - chunk.start
             chunk = chunk.previous
         return total + self._large_bytes
 
@@ -451,8 +525,8 @@ class BumpAlloc(BaseAllocator, Generic[A]):
             chunk = chunk.previous
         for large in self._large.values():
             total += large.block.size
-            taken += large.key.taken
-            dead += large.key.dead
+            taken += large.lease.taken
+            dead += large.lease.dead
         used = self.used_bytes
         tail = self.chunk_capacity
         allocated = self.allocated_bytes

@@ -181,7 +181,7 @@ class PageAlloc(BaseAllocator):
             return self._move(block, old, new, kept)
         size = _round_to_pages(new.size)
         before = region.size
-        region.close()
+        region.let_go()
         try:
             mapping.resize(size)
         except (OSError, ValueError, OverflowError, BufferError) as error:
@@ -190,6 +190,7 @@ class PageAlloc(BaseAllocator):
                 # Somebody looks at the pages, so they must stay where they are.
                 return self._move(block, old, new, kept)
             raise AllocError("page", new, in_use=self._allocated, reason=str(error)) from None
+        region.close()
         del self._live[block.address]
         del self._asked[block.address]
         self._allocated -= before
@@ -217,7 +218,7 @@ class PageAlloc(BaseAllocator):
     def _protect(self, region: Region, access: Access, offset: int, end: int) -> None:
         mapping = _mapping_of(region)
         start = region.address - address_of(memoryview(mapping))
-        region.close()
+        region.let_go()
         try:
             if access != "rw" and _has_views(mapping):
                 raise MisuseError(f"a view of {region!r} is still alive; release it before taking away writing")

@@ -20,6 +20,7 @@ from typing import Final, Generic, Self, TypeVar
 from allocators._mypyc import i64, mypyc_attr
 from allocators.base import BaseAllocator, as_base, check_grow, check_shrink, unfit
 from allocators.block import Block, Region, dangling, empty_region, released
+from allocators.chunk import Chunk, Departures, NoFinalisers, Run, revoked
 from allocators.layout import Layout
 from allocators.protocol import Allocator, AllocError, MisuseError
 from allocators.reset import ALL, ResetPolicy, kept_bytes
@@ -33,26 +34,22 @@ _LARGEST_SLAB: Final = 1 << 20
 
 
 @mypyc_attr(native_class=True)
-class _Slab:
-    """A block of the parent, cut into slots that are handed out through `key`."""
+class _Slab(Chunk):
+    """A block of the parent, cut into slots that are handed out through `lease`."""
 
-    __slots__ = ("aside", "block", "depth", "end", "fresh", "key", "layout", "slots")
+    __slots__ = ("aside", "depth", "end", "fresh", "lease", "slots")
 
-    def __init__(self, block: Block, layout: Layout, slots: int, depth: int) -> None:
-        self.block: Final = block
-        self.layout: Final = layout
+    def __init__(self, block: Block, layout: Layout, slots: int) -> None:
+        super().__init__(block, layout, layout.size)
         self.slots: Final = slots
         #: Number of checkpoints that were open when the slab was made.
-        self.depth: Final = depth
+        self.depth = 0
         self.end: Final[i64] = block.address + layout.size
         #: The first slot that was never handed out.
         self.fresh: i64 = block.address
-        self.key = self.make_key()
+        self.lease = self.key()
         #: The keys that later checkpoints have put aside, the oldest first.
         self.aside: list[Region] = []
-
-    def make_key(self) -> Region:
-        return self.block.region.part(self.block.address, self.layout.size)
 
 
 @mypyc_attr(native_class=True)
@@ -64,6 +61,8 @@ class PoolAllocator(BaseAllocator, Generic[A]):
 
     __slots__ = (
         "_align",
+        "_away",
+        "_capacity",
         "_current",
         "_empty",
         "_free",
@@ -88,9 +87,11 @@ class PoolAllocator(BaseAllocator, Generic[A]):
             raise MisuseError(f"capacity must not be negative: {capacity}")
         self._parent: Final[A] = parent
         self._up: Final = as_base(parent)
+        self._away: Final = Departures(self._up)
         self._size: Final[i64] = slot.size
         self._align: Final[i64] = slot.align
         self._stride: Final[i64] = (slot.size + slot.align - 1) & -slot.align
+        self._capacity: Final = capacity
         self._growable: Final = growable
         self._slabs: list[_Slab] = []
         self._slab_of: dict[Region, _Slab] = {}
@@ -105,7 +106,9 @@ class PoolAllocator(BaseAllocator, Generic[A]):
         self._ledger: Ledger[int] = Ledger()
         self._peaks: list[int] = []
         if capacity:
-            self._add_slab(capacity, slot)
+            refusal = self._add_slab(capacity)
+            if refusal is not None:
+                raise self._exhausted(slot, refusal)
 
     @property
     def parent(self) -> A:
@@ -145,7 +148,10 @@ class PoolAllocator(BaseAllocator, Generic[A]):
         if layout.size > self._size or layout.align > self._align:
             raise self._unfit(layout)
         if self._free:
-            address, slab = self._free.pop()
+            address, slab = self._free[-1]
+            if slab.lease.memory is None:
+                raise revoked(self)
+            self._free.pop()
         else:
             slab = self._slab_with_room(layout)
             address = slab.fresh
@@ -153,43 +159,57 @@ class PoolAllocator(BaseAllocator, Generic[A]):
         self._live += 1
         if self._ledger.open:
             self._ledger.added(address, self._stride)
-        return Block(address, self._size, slab.key)
+        return Block(address, self._size, slab.lease)
 
     def _unfit(self, layout: Layout) -> AllocError:
         return AllocError("pool", layout, reason=f"slots have {self._size} bytes aligned to {self._align}")
 
     def _slab_with_room(self, layout: Layout) -> _Slab:
-        while self._current < len(self._slabs):
-            slab = self._slabs[self._current]
-            if slab.fresh < slab.end:
-                return slab
-            self._current += 1
-        slots = 2 * self._slabs[-1].slots if self._slabs else _FIRST_SLOTS
-        slots = min(slots, max(_LARGEST_SLAB // self._stride, 1))
-        if not self._growable:
-            raise AllocError("pool", layout, limit=self.allocated_bytes, in_use=self._live * self._stride)
         while True:
-            try:
-                return self._add_slab(slots, layout)
-            except AllocError:
+            while self._current < len(self._slabs):
+                slab = self._slabs[self._current]
+                if slab.lease.memory is None:
+                    raise revoked(self)
+                if slab.fresh < slab.end:
+                    return slab
+                self._current += 1
+            if not self._growable:
+                raise AllocError("pool", layout, limit=self.allocated_bytes, in_use=self._live * self._stride)
+            slots = 2 * self._slabs[-1].slots if self._slabs else _FIRST_SLOTS
+            slots = min(slots, max(_LARGEST_SLAB // self._stride, 1))
+            refusal = self._add_slab(slots)
+            while refusal is not None:
                 if slots == 1:
-                    raise
+                    raise self._exhausted(layout, refusal)
                 slots //= 2
+                refusal = self._add_slab(slots)
 
-    def _add_slab(self, slots: int, layout: Layout) -> _Slab:
-        """Make a slab of so many slots the current one, for a request of `layout`."""
+    def _add_slab(self, slots: int) -> MemoryError | None:
+        """Add a slab of `slots` slots; returns the parent's refusal, if any."""
         stride: int = self._stride
         whole = Layout(slots * stride, self._align)
         try:
             block = self._up.allocate(whole)
-        except MemoryError:
-            in_use = self._live * self._stride
-            raise AllocError("pool", layout, in_use=in_use, reason="the parent refuses") from None
-        slab = _Slab(block, whole, slots, self._ledger.depth)
-        self._current = len(self._slabs)
-        self._slabs.append(slab)
-        self._slab_of[slab.key] = slab
-        return slab
+        except MemoryError as refusal:
+            return refusal
+        try:
+            with NoFinalisers():
+                slab = _Slab(block, whole, slots)
+                slab.depth = self._ledger.depth
+                self._slabs.append(slab)
+                self._slab_of[slab.lease] = slab
+        except BaseException:
+            if not any([slab.block is block for slab in self._slabs]):
+                self._up.deallocate(block, whole)
+            raise
+        return None
+
+    def _exhausted(self, layout: Layout, refusal: MemoryError) -> AllocError:
+        in_use = self._live * self._stride
+        error = AllocError("pool", layout, in_use=in_use, reason=f"the parent refuses: {refusal}")
+        # In so many words: compiled code does not do what `raise ... from` says.
+        error.__cause__ = refusal
+        return error
 
     def deallocate(self, block: Block, layout: Layout) -> None:
         slab = self._slab_of.get(block.region)
@@ -198,7 +218,10 @@ class PoolAllocator(BaseAllocator, Generic[A]):
         elif layout.size > block.size:
             raise unfit(block, layout)
         else:
-            self._free.append((block.address, slab))
+            slot = (block.address, slab)
+            if block.region.memory is None:
+                raise released(block)
+            self._free.append(slot)
             self._live -= 1
             if self._ledger.open:
                 self._ledger.removed(block.address, self._stride)
@@ -232,9 +255,9 @@ class PoolAllocator(BaseAllocator, Generic[A]):
 
     def owns(self, block: Block) -> bool:
         if block.region in self._slab_of:
-            return True
+            return block.region.memory is not None
         address = block.address
-        return any([slab.block.address <= address < slab.end for slab in self._slabs])
+        return any([slab.start <= address < slab.end and not slab.revoked for slab in self._slabs])
 
     def reset(self, policy: ResetPolicy = ALL) -> bool:
         """Revoke all blocks. Of the slabs, the newest stay that are no more than the policy keeps; by default all.
@@ -242,83 +265,103 @@ class PoolAllocator(BaseAllocator, Generic[A]):
         A slab is kept as it is or given back, so this never asks the parent for memory, and always returns True.
         """
         capacity = self.allocated_bytes
-        newest: int = self._slabs[-1].layout.size if self._slabs else 0
+        newest: int = self._slabs[-1].size if self._slabs else 0
         # A fresh slot is handed out only when all others are in use.
         peak: int = 0
         for slab in self._slabs:
-            peak += slab.fresh - slab.block.address
+            peak += slab.fresh - slab.start
         kept = kept_bytes(policy, capacity, newest, peak, self._peaks)
-        for slab in reversed(self._drop_slabs()):
-            size: int = slab.layout.size
-            if size <= kept:
-                kept -= size
-                fresh = _Slab(slab.block, slab.layout, slab.slots, 0)
-                self._slabs.append(fresh)
-                self._slab_of[fresh.key] = fresh
-            else:
-                kept = 0
-                self._up.deallocate(slab.block, slab.layout)
-        # The largest, which is the newest, is in front now, and filled first.
+        with NoFinalisers():
+            staying: list[_Slab] = []
+            runs: list[Run] = []
+            for slab in reversed(self._slabs):
+                size: int = slab.size
+                if size <= kept and not slab.revoked:
+                    kept -= size
+                    staying.append(_Slab(slab.block, slab.layout, slab.slots))
+                else:
+                    kept = 0
+                    runs.append(Run(slab))
+            self._drop_slabs()
+            # The largest, which is the newest, is in front now, and filled first.
+            for slab in staying:
+                self._slabs.append(slab)
+                self._slab_of[slab.lease] = slab
+            runs.reverse()
+            self._away.runs += runs
+        self._finish()
         return True
 
     def _close_keys(self, slabs: list[_Slab]) -> None:
         """Revoke the blocks of slabs."""
         for slab in slabs:
-            slab.key.close()
-            del self._slab_of[slab.key]
+            self._close_key(slab.lease)
             for key in slab.aside:
-                key.close()
-                del self._slab_of[key]
+                self._close_key(key)
+
+    def _close_key(self, key: Region) -> None:
+        self._away.keys.append(key)
+        del self._slab_of[key]
+
+    def _finish(self) -> None:
+        """Let go of what an operation has taken out of the pool."""
+        error = self._away.finish()
+        if error is not None:
+            raise error
 
     def checkpoint(self) -> Checkpoint:
         """Remember which slots are in use, for `restore`."""
-        for slab in self._slabs:
-            slab.aside.append(slab.key)
-            slab.key = slab.make_key()
-            self._slab_of[slab.key] = slab
-        empty = self._empty
-        self._empty = empty_region()
-        self._ledger.begin()
-        return Checkpoint(self, empty, index=self._keys.put_aside(empty), count=len(self._slabs))
+        with NoFinalisers():
+            if any([slab.revoked for slab in self._slabs]):
+                raise revoked(self)
+            for slab in self._slabs:
+                fresh = slab.key()
+                slab.aside.append(slab.lease)
+                slab.lease = fresh
+                self._slab_of[fresh] = slab
+            empty = self._empty
+            self._empty = empty_region()
+            self._ledger.begin()
+            return Checkpoint(self, empty, index=self._keys.put_aside(empty), count=len(self._slabs))
 
     def restore(self, point: Checkpoint) -> None:
         """Go back to a checkpoint: slabs added since go to the parent, blocks made since are revoked.
 
         Raises `MisuseError` where a reset or an earlier restore has gone back further already.
         """
-        self._keys.check(self, point)
-        self._empty.close()
-        self._empty = self._keys.take_up(point)
-        number: int = point.index
-        count: int = point.count
-        gone = self._slabs[count:]
-        del self._slabs[count:]
-        self._close_keys(gone)
-        for slab in self._slabs:
-            self._take_up(slab, number - slab.depth)
-        # What is left in the surviving slabs of the scope's blocks is free now.
-        addresses = self._ledger.since(number)
-        self._live -= len(addresses)
-        self._ledger.end(number)
-        gone_slabs = set(gone)
-        self._free = [(address, slab) for address, slab in self._free if slab not in gone_slabs]
-        slabs = sorted(self._slabs, key=_start)
-        starts = [_start(slab) for slab in slabs]
-        for address in sorted(addresses, reverse=True):
-            index = bisect_right(starts, address) - 1
-            if index >= 0 and address < slabs[index].end:
-                self._free.append((address, slabs[index]))
-        if self._current >= len(self._slabs):
-            self._current = max(len(self._slabs) - 1, 0)
-        for slab in reversed(gone):
-            self._up.deallocate(slab.block, slab.layout)
+        with NoFinalisers():
+            self._keys.check(self, point)
+            self._empty.close()
+            self._empty = self._keys.take_up(point)
+            number: int = point.index
+            count: int = point.count
+            gone = self._slabs[count:]
+            del self._slabs[count:]
+            self._close_keys(gone)
+            for slab in self._slabs:
+                self._take_up(slab, number - slab.depth)
+            # What is left in the surviving slabs of the scope's blocks is free now.
+            addresses = self._ledger.since(number)
+            self._live -= len(addresses)
+            self._ledger.end(number)
+            gone_slabs = set(gone)
+            self._free = [(address, slab) for address, slab in self._free if slab not in gone_slabs]
+            slabs = sorted(self._slabs, key=_start)
+            starts = [_start(slab) for slab in slabs]
+            for address in sorted(addresses, reverse=True):
+                index = bisect_right(starts, address) - 1
+                if index >= 0 and address < slabs[index].end:
+                    self._free.append((address, slabs[index]))
+            if self._current >= len(self._slabs):
+                self._current = max(len(self._slabs) - 1, 0)
+            self._away.runs += [Run(slab) for slab in gone]
+        self._finish()
 
     def _take_up(self, slab: _Slab, index: int) -> None:
         """Close the keys of a slab made since it put one aside, and go on with that."""
-        for key in [slab.key, *slab.aside[index + 1 :]]:
-            key.close()
-            del self._slab_of[key]
-        slab.key = slab.aside[index]
+        for key in [slab.lease, *slab.aside[index + 1 :]]:
+            self._close_key(key)
+        slab.lease = slab.aside[index]
         del slab.aside[index:]
 
     def scope(self) -> Scope[Self]:
@@ -327,14 +370,19 @@ class PoolAllocator(BaseAllocator, Generic[A]):
 
     def close(self) -> None:
         """Give back all slabs and revoke all blocks. The pool is empty then, and can be used again if it can grow."""
-        for slab in reversed(self._drop_slabs()):
-            self._up.deallocate(slab.block, slab.layout)
+        with NoFinalisers():
+            runs = [Run(slab) for slab in self._slabs]
+            self._drop_slabs()
+            self._away.runs += runs
+        self._finish()
 
     def forget(self) -> None:
         """Become empty after the parent has dropped all its blocks, and the slabs with them."""
-        self._drop_slabs()
+        with NoFinalisers():
+            self._drop_slabs()
+        self._finish()
 
-    def _drop_slabs(self) -> list[_Slab]:
+    def _drop_slabs(self) -> None:
         """Revoke all blocks and checkpoints and let go of the slabs."""
         slabs = self._slabs
         self._slabs = []
@@ -346,14 +394,15 @@ class PoolAllocator(BaseAllocator, Generic[A]):
         self._free.clear()
         self._live = 0
         self._current = 0
-        return slabs
 
     def __repr__(self) -> str:
         options = "" if self._align == 8 else f", align={self._align}"
+        if self._capacity:
+            options += f", capacity={self._capacity}"
         if not self._growable:
-            options += f", capacity={self.capacity}, growable=false"
+            options += ", growable=false"
         return f"pool({size_text(self._size)}, {self._parent!r}{options})"
 
 
 def _start(slab: _Slab) -> int:
-    return slab.block.address
+    return slab.start

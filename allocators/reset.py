@@ -19,6 +19,7 @@ Both keep what one unusually large round has needed for ever. `recent_peak` lets
 
 from __future__ import annotations
 
+from operator import index as plain_int
 from typing import Final
 
 from allocators._mypyc import mypyc_attr
@@ -52,7 +53,7 @@ def kept_bytes(policy: ResetPolicy, capacity: int, newest: int, peak: int, peaks
     rounds = [*peaks, peak]
     del rounds[: max(len(rounds) - policy.rounds, 0)]
     try:
-        kept = max(min(policy.kept(capacity, newest, rounds), capacity), 0)
+        kept = max(min(plain_int(policy.kept(capacity, newest, rounds.copy())), capacity), 0)
     except Exception as error:
         raise MisuseError(f"the policy {policy!r} failed: {error!r}") from error
     peaks[:] = rounds

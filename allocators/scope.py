@@ -41,10 +41,10 @@ class Checkpoint:
         inner: Checkpoint | None = None,
     ) -> None:
         self.allocator: Final = allocator
-        self.key: Final = key
-        self.index: Final[i64] = index
-        self.cursor: Final[i64] = cursor
-        self.count: Final[i64] = count
+        self.key = key
+        self.index: i64 = index
+        self.cursor: i64 = cursor
+        self.count: i64 = count
         self.mark: Final = mark
         self.inner: Final = inner
         #: Whether it has been restored: its key lives on, and may be put aside again for a later checkpoint.
@@ -165,21 +165,21 @@ def refused(error: BaseException) -> bool:
 
 @mypyc_attr(native_class=True)
 class Keys:
-    """The keys of one allocator that are put aside, oldest first; the current one is in the allocator's own hands."""
+    """The keys of one allocator that are put `aside`, oldest first; the current one is in the allocator's own hands."""
 
-    __slots__ = ("_aside",)
+    __slots__ = ("aside",)
 
     def __init__(self) -> None:
-        self._aside: list[Region] = []
+        self.aside: list[Region] = []
 
     def put_aside(self, key: Region) -> int:
         """Keep a key for later; returns where it stands."""
-        self._aside.append(key)
-        return len(self._aside) - 1
+        self.aside.append(key)
+        return len(self.aside) - 1
 
     def check(self, allocator: object, point: Checkpoint) -> None:
         """Raise `MisuseError` unless the checkpoint is of this allocator and has not been passed by a restore."""
-        aside = self._aside
+        aside = self.aside
         if (
             point.allocator is not allocator
             or point.used
@@ -188,12 +188,23 @@ class Keys:
         ):
             raise MisuseError("the checkpoint is of another allocator, or what it remembers is gone already")
 
+    def cut(self, allocator: object, point: Checkpoint) -> list[Region]:
+        """Use a checkpoint up: returns its key and those made since, which are not put aside any more.
+
+        Raises `MisuseError` as `check` does.
+        """
+        self.check(allocator, point)
+        since = self.aside[point.index :]
+        del self.aside[point.index :]
+        point.used = True
+        return since
+
     def take_up(self, point: Checkpoint) -> Region:
         """Close every key made since a checkpoint, and return its own."""
         index: int = point.index
-        for key in self._aside[index + 1 :]:
+        for key in self.aside[index + 1 :]:
             key.close()
-        del self._aside[index:]
+        del self.aside[index:]
         point.used = True
         return point.key
 
@@ -201,16 +212,16 @@ class Keys:
         """Bytes of blocks that occupy memory, and how many of those are dead, over all keys."""
         taken: int = current.taken
         dead: int = current.dead
-        for key in self._aside:
+        for key in self.aside:
             taken += key.taken
             dead += key.dead
         return taken, dead
 
     def close(self) -> None:
         """Close every key that is put aside."""
-        for key in self._aside:
+        for key in self.aside:
             key.close()
-        self._aside.clear()
+        self.aside.clear()
 
 
 @mypyc_attr(native_class=True)

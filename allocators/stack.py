@@ -455,4 +455,4 @@ def _revoked() -> MisuseError:
 
 
 def _part(whole: Region, start: i64, end: i64) -> Region:
-    return whole.part(start, end - start) if end > start else Region(start, 0, memoryview(bytearray()))
+    return whole.lend(start, end - start) if end > start else Region(start, 0, memoryview(bytearray()))

@@ -115,13 +115,14 @@ class CallbackAllocator(BaseAllocator):
         # The function may use this allocator, even close it: from here on the block is none of its blocks.
         del self._live[key]
         # And it must find nobody looking at the memory, or it could not resize or unmap it.
-        key.close()
+        key.let_go()
         lent.whole.close()
         try:
             self._free_memory(lent.memory, lent.layout)
         except BaseException:
             self._take_again(key, lent)
             raise
+        key.close()
 
     def _take_again(self, key: Region, lent: _Lent) -> None:
         """The function has raised: the block is live as before, if its memory is still what it was."""

@@ -107,9 +107,9 @@ class BlockRecord:
         self._key: Final = self._make_key()
 
     def _make_key(self) -> Region:
-        size = self.layout.size
-        memory = self._outer.view[self._front : self._front + size] if size else memoryview(bytearray())
-        return Region(self.address, size, memory)
+        """The region to hand the block out through, which ends with the parent's block."""
+        whole = self._outer.region
+        return whole.lend(self.address if self.layout.size else whole.address, self.layout.size)
 
     def _stray_write(self) -> str:
         """Which byte around the block is not what it was set to, or in it if that was poisoned; empty if none."""
@@ -383,11 +383,11 @@ class DebugAllocator(Adaptor[A], Generic[A]):
         if offset != 0 or size is not None:
             size = part_end(record.layout.size, pages.page_size, offset, size) - offset
             outer_offset = record._front + offset
-        record._key.close()
+        record._key.let_go()
         try:
             pages.protect(record._outer, access, outer_offset, size)
         finally:
-            record._key.memory = record._make_key().memory
+            record._outer.region.lend_again(record._key)
 
     def check(self) -> None:
         """Look for stray writes around all live blocks and in all of the quarantine: `CorruptionError` names each."""

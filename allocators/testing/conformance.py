@@ -15,10 +15,10 @@ from typing import Any, Final
 from allocators.base import as_pages
 from allocators.block import Block, Region
 from allocators.chain import chain
-from allocators.layout import MAX_SIZE
+from allocators.layout import MAX_SIZE, Layout
 from allocators.protocol import Allocator, AllocError, MisuseError
 from allocators.testing.checked import Checked, Held
-from allocators.testing.errors import ConformanceError, summary
+from allocators.testing.errors import ConformanceError, Interruption, summary
 from allocators.testing.instrumented import Failures, Instrumented
 
 ALIGNMENTS: Final = (1, 2, 4, 8, 16, 32, 64, 128, 4096)
@@ -347,7 +347,7 @@ def _reset_ends_everything(case: Case, random: random.Random) -> None:
         blocks = [checked.allocate(size, 8) for size in (0, 1, 64, 5000)]
         checked.reset()
         for held in blocks:
-            if held is not None and held.block.size:
+            if held is not None:
                 checked.misuse(held.block, held.layout)
         for _step in range(10):
             _random_step(case, random)
@@ -386,6 +386,66 @@ def _protected_blocks_can_be_resized(case: Case, _random: random.Random) -> None
                     checked.allocator.protect(held.block, "r")
                 checked.resize(held, new_size, page, zeroed=zeroed)
                 checked.deallocate(held)
+
+
+def _an_interruption_comes_after_the_deed(case: Case, random: random.Random) -> None:
+    """What the parent raises when it gets a block back does not keep reset, restore or close from what they do."""
+    checked, parent = case.checked, case.parent
+    if parent is None:
+        return
+    for number in range(4):
+        for size in (0, 8, 64, 3000, 30_000):
+            checked.allocate(size, 8)
+        if checked.can_scope:
+            checked.checkpoint()
+            for size in (0, 8, 64, 3000, 30_000):
+                checked.allocate(size, 8)
+            parent.interrupt_after = number
+            checked.restore(0)
+            parent.interrupt_after = None
+        for _step in range(10):
+            _random_step(case, random)
+        if checked.can_reset:
+            parent.interrupt_after = number
+            checked.reset()
+            parent.interrupt_after = None
+            for _step in range(10):
+                _random_step(case, random)
+        checked.free_all()
+        parent.interrupt_after = number
+        with suppress(Interruption):
+            close(checked.allocator)
+        if parent.interrupt_after is None:
+            case.check_returned("after a close that was interrupted")
+        parent.interrupt_after = None
+
+
+def _what_the_parent_takes_is_gone(case: Case, random: random.Random) -> None:
+    """When the parent has revoked its blocks, so are those in them; nobody gets them again, and close works."""
+    checked, parent = case.checked, case.parent
+    if parent is None:
+        return
+    for _step in range(20):
+        _random_step(case, random)
+    taken = parent.revoke()
+    for held in checked.live.values():
+        if not held.block.released and any(piece.overlaps(held.block) for piece in taken):
+            raise checked.fail(f"the parent has revoked the memory of {held.name}, which can still be used")
+    checked.live.clear()
+    for size in (0, 8, 64, 5000):
+        layout = Layout(size, 8)
+        try:
+            block = checked.allocator.allocate(layout)
+        except (AllocError, MisuseError):
+            # It may say that its memory is gone.
+            continue
+        if any(piece.overlaps(block) for piece in taken) and not block.released:
+            raise checked.fail(f"{block!r} lies in memory that the parent has revoked")
+        checked.allocator.deallocate(block, layout)
+    try:
+        close(checked.allocator)
+    except Exception as error:
+        raise checked.fail(f"close raised {type(error).__name__}: {error}") from error
 
 
 def _random_walk(case: Case, random: random.Random) -> None:
@@ -447,6 +507,8 @@ CONTRACT: Final = (
     _reset_ends_everything,
     _refused_resets_change_nothing,
     _protected_blocks_can_be_resized,
+    _an_interruption_comes_after_the_deed,
+    _what_the_parent_takes_is_gone,
     _random_walk,
     _closing_returns_everything,
 )

@@ -28,6 +28,10 @@ class ConformanceError(AssertionError):
         super().__init__("\n".join(lines))
 
 
+class Interruption(BaseException):
+    """What a parent raises when it has got a block back, as Ctrl-C may raise KeyboardInterrupt at that moment."""
+
+
 def summary(leaks: Sequence[str]) -> str:
     """The first few of a list of leaks, and how many more there are."""
     more = f"; and {len(leaks) - _LEAKS_SHOWN} more" if len(leaks) > _LEAKS_SHOWN else ""

@@ -18,7 +18,7 @@ from allocators.base import BaseAllocator, check_grow, check_shrink
 from allocators.block import Block, Region, address_of, released
 from allocators.layout import Layout
 from allocators.protocol import AllocError
-from allocators.testing.errors import ConformanceError
+from allocators.testing.errors import ConformanceError, Interruption
 
 #: Bytes of the guards in front of a block and behind it.
 GUARD: Final = 16
@@ -98,6 +98,21 @@ class Call:
         return f"<Call {self.method} {self.address:#x} {layouts}>"
 
 
+class Piece:
+    """Memory that a parent has revoked."""
+
+    __slots__ = ("_memory", "end", "start")
+
+    def __init__(self, start: int, size: int, memory: memoryview) -> None:
+        self.start: Final = start
+        self.end: Final = start + size
+        self._memory: Final = memory
+
+    def overlaps(self, block: Block) -> bool:
+        """Whether any byte of a block lies here."""
+        return self.start < block.address + block.size and block.address < self.end
+
+
 class _Record:
     """A live block: the layout it was asked for with, its memory with the guards, and who asked."""
 
@@ -117,6 +132,8 @@ class Instrumented(BaseAllocator):
         self.failures = Failures() if failures is None else failures
         self.calls: list[Call] = []
         self.closed = False
+        #: After how many more blocks that it gets back it raises `Interruption`, once; None for never.
+        self.interrupt_after: int | None = None
         self._over_size = over_size
         self._limit = limit
         self._live: dict[Region, _Record] = {}
@@ -190,6 +207,11 @@ class Instrumented(BaseAllocator):
         self._check_fits("deallocate", block, layout)
         self.calls.append(Call("deallocate", block.address, layout, None))
         self._end(block)
+        if self.interrupt_after is not None:
+            self.interrupt_after -= 1
+            if self.interrupt_after < 0:
+                self.interrupt_after = None
+                raise Interruption
 
     def _end(self, block: Block) -> None:
         region = block.region
@@ -251,6 +273,14 @@ class Instrumented(BaseAllocator):
         for region in self._live:
             region.close()
         self._live.clear()
+
+    def revoke(self) -> list[Piece]:
+        """Revoke all blocks, as a reset does, and keep their memory from being used again; returns where they were."""
+        pieces = [Piece(region.address, region.size, record.memory) for region, record in self._live.items()]
+        for region in self._live:
+            region.close()
+        self._live.clear()
+        return pieces
 
     def _history(self) -> list[str]:
         return [f"parent: {call!r}" for call in self.calls]

@@ -341,6 +341,107 @@ class ResetThatEndsNothing(Forwarder):
         pass
 
 
+class Chunked(BaseAllocator):
+    """Bumps up through chunks of its parent, and gives them back when it is closed or reset; rightly."""
+
+    def __init__(self, parent: Any) -> None:
+        self.parent = parent
+        self.chunks: list[tuple[Block, Layout]] = []
+        self.region = self.new_region()
+        self.filled: list[Region] = []
+        self.used = 0
+
+    def new_region(self) -> Region:
+        return self.chunks[-1][0].region.lend(*self.place()) if self.chunks else empty_region()
+
+    def place(self) -> tuple[int, int]:
+        block, layout = self.chunks[-1]
+        return block.address, layout.size
+
+    def allocate(self, layout: Layout) -> Block:
+        if self.region.closed:
+            raise MisuseError("the parent has revoked the memory")
+        address = (self.region.address + self.used + layout.align - 1) & -layout.align
+        if address + layout.size > self.region.address + self.region.size:
+            if layout.size > 1 << 20:
+                raise AllocError("chunked", layout)
+            request = Layout(max(layout.size, 4096), max(layout.align, 16))
+            self.chunks.append((self.parent.allocate(request), request))
+            self.filled.append(self.region)
+            self.region = self.new_region()
+            address = self.region.address
+        self.used = address + layout.size - self.region.address
+        return Block(address, layout.size, self.region)
+
+    def deallocate(self, block: Block, layout: Layout) -> None:
+        if block.released:
+            raise MisuseError("released")
+        block.release()
+
+    def reset(self) -> None:
+        chunks = self.chunks
+        for region in [self.region, *self.filled]:
+            region.close()
+        self.chunks, self.filled, self.used = [], [], 0
+        self.region = self.new_region()
+        self.give_back(chunks)
+
+    def give_back(self, chunks: list[tuple[Block, Layout]]) -> None:
+        raised: list[BaseException] = []
+        for block, layout in chunks:
+            try:
+                if not block.released:
+                    self.parent.deallocate(block, layout)
+            except BaseException as error:
+                raised.append(error)
+        if raised:
+            raise raised[0]
+
+    def close(self) -> None:
+        self.reset()
+
+
+class StopsAtAnException(Chunked):
+    """Forgets the chunks that it has not given back yet when the parent raises."""
+
+    def give_back(self, chunks: list[tuple[Block, Layout]]) -> None:
+        for block, layout in chunks:
+            if not block.released:
+                self.parent.deallocate(block, layout)
+
+
+class StopsBeforeTheDeed(Chunked):
+    """Gives its chunks back before it revokes the blocks in them."""
+
+    def reset(self) -> None:
+        self.give_back(self.chunks)
+        super().reset()
+
+
+class HoldsOnToWhatIsGone(Chunked):
+    """Does not notice that the parent has revoked its chunks."""
+
+    def new_region(self) -> Region:
+        return self.chunks[-1][0].region.part(*self.place()) if self.chunks else empty_region()
+
+
+class ReturnsWhatIsGone(Chunked):
+    """Gives the parent chunks that it has revoked."""
+
+    def give_back(self, chunks: list[tuple[Block, Layout]]) -> None:
+        for block, layout in chunks:
+            if block.released:
+                self.parent.deallocate(block, layout)
+        super().give_back(chunks)
+
+
+class EmptyBlocksSurvive(Chunked):
+    """Does not revoke blocks of size zero."""
+
+    def allocate(self, layout: Layout) -> Block:
+        return super().allocate(layout) if layout.size else Block(max(layout.align, 16), 0, empty_region())
+
+
 class MovesInPlace(Forwarder):
     """Says that it has resized in place when it has moved the block."""
 
@@ -397,6 +498,11 @@ BROKEN: list[tuple[Callable[..., Any], str]] = [
     (MovesInPlace, "resize_in_place has moved"),
     (WrapsInPlace, "not inside its region"),
     (OwnsEverything, "a block from elsewhere"),
+    (StopsAtAnException, "the parent still has"),
+    (StopsBeforeTheDeed, "is not released"),
+    (HoldsOnToWhatIsGone, "which can still be used"),
+    (ReturnsWhatIsGone, "close raised MisuseError"),
+    (EmptyBlocksSurvive, "is not released"),
     (HalfReset, "is live, but has been released"),
     (StaysProtected, "is not that of"),
 ]
@@ -412,6 +518,7 @@ def test_check_allocator_names_the_broken_promise(broken: Callable[..., Any], pr
 
 def test_nothing_is_wrong_with_the_base_of_the_broken_ones() -> None:
     check_allocator(Forwarder)
+    check_allocator(Chunked)
 
 
 def test_the_error_lists_the_calls_that_led_to_it() -> None:
@@ -439,6 +546,10 @@ NOT_FOR_THE_MACHINE = (
     ReturnsNone,
     AnyMemoryError,
     Overlapping,
+    StopsAtAnException,
+    StopsBeforeTheDeed,
+    HoldsOnToWhatIsGone,
+    ReturnsWhatIsGone,
 )
 
 
