@@ -106,12 +106,13 @@ class Diagnostic:
     def render(self, source: Source, *, color: bool = False) -> str:
         """Position, code and message; the source line; the underline with its label; notes and helps."""
         line, column = source.position(self.start)
-        line_start, text = source.line_at(self.start)
-        start = self.start - line_start
-        first, last = _shown_part(text, start)
-        before = ("..." if first else "") + text[first:start].decode("utf-8", "replace")
+        text = source.text
+        line_start, line_end = source.line_at(self.start)
+        start = min(self.start, line_end)
+        first, last = _shown_part(text, line_start, line_end, start)
+        before = ("..." if first > line_start else "") + text[first:start].decode("utf-8", "replace")
         marked = text[start : min(start + self.length, last)].decode("utf-8", "replace")
-        after = text[start:last].decode("utf-8", "replace") + ("..." if last < len(text) else "")
+        after = text[start:last].decode("utf-8", "replace") + ("..." if last < line_end else "")
         # Tabs stay tabs, so that the underline stands below what it marks however wide they are shown.
         indent = "".join(["\t" if char == "\t" else " " * width(char) for char in before])
         underline = "~" * max(1, sum([width(char) for char in marked]))
@@ -160,14 +161,14 @@ def width(char: str) -> int:
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 
 
-def _shown_part(line: bytes, start: int) -> tuple[int, int]:
+def _shown_part(text: bytes, line_start: int, line_end: int, start: int) -> tuple[int, int]:
     """Where the part of a line begins and ends that is shown when a mistake is at `start`."""
-    if len(line) <= MAX_SHOWN:
-        return 0, len(line)
-    first = max(0, min(start - MAX_SHOWN // 2, len(line) - MAX_SHOWN))
+    if line_end - line_start <= MAX_SHOWN:
+        return line_start, line_end
+    first = max(line_start, min(start - MAX_SHOWN // 2, line_end - MAX_SHOWN))
     last = first + MAX_SHOWN
-    while first < start and is_inside_character(line, first):
+    while first < start and is_inside_character(text, first):
         first += 1
-    while last < len(line) and is_inside_character(line, last):
+    while last < line_end and is_inside_character(text, last):
         last += 1
     return first, last

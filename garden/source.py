@@ -26,6 +26,8 @@ class Source:
         self.text: Final = text.removeprefix(codecs.BOM_UTF8)
         # An offset, and its line and column. Who asks in order then walks over the text once in all.
         self._known = (0, 1, 1)
+        # Where the line that was asked for last begins and ends.
+        self._line = (0, -1)
 
     def position(self, offset: int) -> tuple[int, int]:
         """Line and column of a byte offset, both from 1; columns count characters."""
@@ -44,13 +46,18 @@ class Source:
             self._known = (offset, line, column)
         return line, column
 
-    def line_at(self, offset: int) -> tuple[int, bytes]:
-        """Where the line around a byte offset starts, and its bytes without the line end."""
-        offset = min(max(offset, 0), len(self.text))
-        start = self.text.rfind(b"\n", 0, offset) + 1
-        end = self.text.find(b"\n", offset)
-        line = self.text[start:] if end < 0 else self.text[start:end]
-        return start, line.removesuffix(b"\r")
+    def line_at(self, offset: int) -> tuple[int, int]:
+        """Where the line around a byte offset starts, and where it ends without the line end."""
+        text = self.text
+        offset = min(max(offset, 0), len(text))
+        start, end = self._line
+        if not start <= offset <= end:
+            start = text.rfind(b"\n", 0, offset) + 1
+            end = text.find(b"\n", offset)
+            if end < 0:
+                end = len(text)
+            self._line = (start, end)
+        return start, end - 1 if text.endswith(b"\r", start, end) else end
 
 
 def is_inside_character(text: bytes, offset: int) -> bool:

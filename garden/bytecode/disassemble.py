@@ -178,8 +178,9 @@ class _Disassembler:
             lines.append(text.rstrip())
 
     def _source_line(self, line: int) -> str:
-        _, text = self.code.checked.ast.source.line_at(self.line_starts[line - 1])
-        return text.decode("utf-8", "replace").strip()
+        source = self.code.checked.ast.source
+        start, end = source.line_at(self.line_starts[line - 1])
+        return source.text[start:end].decode("utf-8", "replace").strip()
 
     def _instruction(self, word: int) -> str:
         entry = OPS[opcode_of(word)]

@@ -488,10 +488,10 @@ class _Checking(Generic[S]):
         type = self._types.type(record)
         token: int = self._tokens[node]
         name = self._ast.name(token)
-        if type.name == "Record" and name in type.labels:
-            index = type.labels.index(name)
+        index = type.field_index(name) if type.name == "Record" else -1
+        if index >= 0:
             self._targets[node] = type.field_offset(index)
-            return int(self._types.members(record)[index])
+            return self._types.members(record)[index]
         if type.name != "Record":
             self._report.token("E0314", f"{a(type)} has no fields", token)
         else:

@@ -27,6 +27,8 @@ WORD_SIZE: Final = 8
 
 #: Nested records are inline, so a record that holds another one twice doubles with every line of a program.
 MAX_RECORD_SIZE: Final = 1 << 20
+#: Nor may it have more fields than so many, those of records inside it included: empty records have no size.
+MAX_RECORD_FIELDS: Final = MAX_RECORD_SIZE // WORD_SIZE
 #: Instructions have 31 bits for the size of an object. Records inside an array are inline too.
 MAX_ARRAY_SIZE: Final = (1 << 31) - 1
 
@@ -44,30 +46,42 @@ class Type:
     `name` is `Void Bool Int Double Str Array Option Record Foreign`, or `Slot` for a generic parameter. `members` are
     the types inside: of an array or option one, of a record one a field. `labels` are a record's field names, the one
     name of a foreign type, or the one name of a slot. `size` is how many bytes a value takes inside a record or an
-    array: nested records are inline, all else is a word. `generic` tells whether a slot is the type or inside it.
+    array: nested records are inline, all else is a word. `field_count` is how many fields a record has, those of records
+    inside it included; 1 for anything else. `generic` tells whether a slot is the type or inside it.
 
     Types share their members, so a type may be exponentially larger written out than kept. Nothing here recurses.
     """
 
-    __slots__ = ("_hash", "_offsets", "generic", "labels", "members", "name", "size")
+    __slots__ = ("_hash", "_indexes", "_offsets", "field_count", "generic", "labels", "members", "name", "size")
 
     def __init__(self, name: str, members: tuple[Type, ...] = (), labels: tuple[str, ...] = ()) -> None:
         self.name: Final = name
         self.members: Final = members
         self.labels: Final = labels
         self._hash: Final = hash((name, labels, members))
+        self._indexes: dict[str, int] = {}
         offsets = []
         size = 0
+        fields = 0
         generic = name == "Slot"
         for member in members:
             offsets.append(size)
             size += member.size
+            fields += max(1, member.field_count)
             generic = generic or member.generic
         self._offsets: Final = offsets
         if name != "Record":
             size = 0 if name == "Void" else WORD_SIZE
+            fields = 1
+        self.field_count: Final[int] = fields
         self.size: Final[int] = size
         self.generic: Final[bool] = generic
+
+    def field_index(self, label: str) -> int:
+        """The number of a record's field, -1 where it has none of this name."""
+        if not self._indexes:
+            self._indexes = {known: index for index, known in enumerate(self.labels)}
+        return self._indexes.get(label, -1)
 
     def field_offset(self, index: int) -> int:
         """Bytes from the start of a record to its field number `index`."""
@@ -77,14 +91,17 @@ class Type:
         if not isinstance(other, Type):
             return NotImplemented
         pairs = [(self, other)]
+        # Members may be shared, so that there are far more ways to them than pairs of them.
+        compared: set[tuple[int, int]] = set()
         while pairs:
             left, right = pairs.pop()
-            if left is right:
+            if left is right or (id(left), id(right)) in compared:
                 continue
             if left._hash != right._hash or left.name != right.name or left.labels != right.labels:
                 return False
             if len(left.members) != len(right.members):
                 return False
+            compared.add((id(left), id(right)))
             pairs.extend(zip(left.members, right.members, strict=True))
         return True
 
@@ -93,39 +110,32 @@ class Type:
 
     def __str__(self) -> str:
         """The type as garden spells it, cut after `MAX_SPELLING` characters."""
-        written: list[str] = []
-        length = 0
-        pending: list[Type | str] = [self]
-        while pending:
-            part = pending.pop()
-            if isinstance(part, Type):
-                if part.name == "Record":
-                    text = "Record<"
-                    pending.append(">")
-                    for index in range(len(part.members) - 1, -1, -1):
-                        pending.append(part.members[index])
-                        pending.append(f"{' ' if index else ''}{part.labels[index]}: ")
-                elif part.name == "Slot":
-                    text = part.labels[0]
-                elif part.name == "Foreign":
-                    text = f"Foreign<{part.labels[0]}>"
-                elif part.members:
-                    text = f"{part.name}<"
-                    pending.append(">")
-                    pending.append(part.members[0])
-                else:
-                    text = part.name
-            else:
-                text = part
-            if length + len(text) > MAX_SPELLING:
-                written.append("...")
-                break
-            written.append(text)
-            length += len(text)
-        return "".join(written)
+        text = _opening(self)
+        # Types that are open, each with how many of its members have been written.
+        open = [(self, 0)]
+        while open and len(text) <= MAX_SPELLING:
+            type, count = open.pop()
+            if count == len(type.members):
+                text += ">" if type.members or type.name == "Record" else ""
+                continue
+            open.append((type, count + 1))
+            open.append((type.members[count], 0))
+            if type.name == "Record":
+                text += f"{' ' if count else ''}{type.labels[count]}: "
+            text += _opening(type.members[count])
+        return text if len(text) <= MAX_SPELLING else f"{text[:MAX_SPELLING]}..."
 
     def __repr__(self) -> str:
         return f"<Type {self}>"
+
+
+def _opening(type: Type) -> str:
+    """What a type is spelled with up to its members."""
+    if type.name == "Slot":
+        return type.labels[0]
+    if type.name == "Foreign":
+        return f"Foreign<{type.labels[0]}>"
+    return f"{type.name}<" if type.members or type.name == "Record" else type.name
 
 
 Void: Final = Type("Void")
@@ -163,11 +173,12 @@ class TypeTable(Generic[A]):
     beside it are as many as the program has distinct types, not as it has nodes.
     """
 
-    __slots__ = ("_keys", "_types", "_words")
+    __slots__ = ("_keys", "_members", "_types", "_words")
 
     def __init__(self, allocator: A) -> None:
         self._keys: Interner[A] = Interner(allocator)
         self._types: list[Type] = []
+        self._members: list[tuple[int, ...]] = []
         self._words: list[tuple[int, ...]] = []
         try:
             for type in (Type("?"), Void, Bool, Int, Double, Str):
@@ -203,6 +214,7 @@ class TypeTable(Generic[A]):
         if new_id == len(self._types):
             type = Type(name, tuple([self._types[member] for member in members]), labels)
             self._types.append(type)
+            self._members.append(tuple(members))
             words: tuple[int, ...] = (new_id,)
             if name == "Record":
                 words = ()
@@ -220,12 +232,12 @@ class TypeTable(Generic[A]):
         """The ids of the types of a value's words where it is laid out inline; none for more than `FEW_WORDS`."""
         return self._words[id]
 
-    def members(self, id: int) -> memoryview:
+    def members(self, id: int) -> tuple[int, ...]:
         """The ids of the types inside a type."""
-        key = self._keys.lookup(id)
-        return memoryview(key)[4 : 4 + 4 * len(self._types[id].members)].cast("I")
+        return self._members[id]
 
     def close(self) -> None:
         self._keys.close()
         self._types.clear()
+        self._members.clear()
         self._words.clear()

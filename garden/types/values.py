@@ -11,7 +11,7 @@ from garden.syntax.ast import Ast
 from garden.types.program import CheckedProgram
 from garden.types.report import Report
 from garden.types.symbol_set import SymbolSet
-from garden.types.types import MAX_RECORD_SIZE, POISON, VOID
+from garden.types.types import MAX_RECORD_FIELDS, MAX_RECORD_SIZE, POISON, VOID
 
 S = TypeVar("S", bound=Allocator, covariant=True)
 
@@ -79,6 +79,7 @@ class Values(Generic[S]):
         labels = []
         members = []
         size = 0
+        count = 0
         good = True
         self.names.clear()
         for index in range(0, len(fields), 2):
@@ -91,7 +92,9 @@ class Values(Generic[S]):
             elif member == POISON:
                 good = False
             else:
-                size += self._program.types.type(member).size
+                inside = self._program.types.type(member)
+                size += inside.size
+                count += max(1, inside.field_count)
                 labels.append(name)
                 members.append(member)
         if not good:
@@ -102,6 +105,14 @@ class Values(Generic[S]):
                 f"a record of {size} bytes is too large, the limit is {MAX_RECORD_SIZE}",
                 node,
                 notes=("records inside a record are part of it; arrays are not",),
+            )
+            return POISON
+        if count > MAX_RECORD_FIELDS:
+            self._report.node(
+                "E0326",
+                f"a record of {count} fields is too large, the limit is {MAX_RECORD_FIELDS}",
+                node,
+                notes=("the fields of records inside a record are part of it, and an empty record counts as one",),
             )
             return POISON
         return self._program.types.compound("Record", members, tuple(labels))

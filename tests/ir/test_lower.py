@@ -585,8 +585,8 @@ def test_a_large_record_is_copied_as_a_block(programs: Programs) -> None:
 
 
 def test_records_without_words_cost_nothing_to_copy(programs: Programs) -> None:
-    twice = "\n".join([f"let r{n} = {{ a: r{n - 1} b: r{n - 1} }}" for n in range(1, 200)])
-    ir = programs.lower(f"let r0 = {{}}\n{twice}\n{{ x: 1 r: r199 y: r199 }}")
+    twice = "\n".join([f"let r{n} = {{ a: r{n - 1} b: r{n - 1} }}" for n in range(1, 16)])
+    ir = programs.lower(f"let r0 = {{}}\n{twice}\n{{ x: 1 r: r15 y: r15 }}")
     stores = [row for row in range(ir.value_count) if ir.op[row] == op.STORE]
     assert len(stores) == 1
 
