@@ -365,7 +365,7 @@ class _Lowering(Generic[A, S]):
             index = (target >> 1) - 1
             host = self._checked.hosts[index]
             if not host.implemented:
-                note = f"no package has `{host}`"
+                note = f"no package has `{host.signature}`"
                 self._report("E0325", f"`{host.path}` is declared but not implemented", token, note)
             row = self._build.sys(type, index, arguments, self._starts[token])
         return row if type else 0

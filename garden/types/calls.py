@@ -247,7 +247,7 @@ class Calls(Generic[S]):
 
     def _signature(self, row: int, candidate: int) -> str:
         if candidate:
-            return str(self._overloads.function(candidate))
+            return self._overloads.function(candidate).signature
         return self._program.signature(self._program.functions.columns[0][row])
 
     def _parameter(self, row: int, candidate: int, index: int) -> str:

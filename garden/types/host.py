@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from allocators._mypyc import mypyc_attr
-from garden.types.types import Type, Void
+from garden.types.types import Type, Void, signature_text
 
 #: The instruction that calls the host has eight bits for the number of arguments.
 MAX_HOST_PARAMETERS: Final = 255
@@ -108,6 +108,11 @@ class HostFunction:
     def path(self) -> str:
         """Package path and name, such as `unsafe/runtime.used`."""
         return f"{self.package}.{self.name}"
+
+    @property
+    def signature(self) -> str:
+        """The function for people: cut where that would be very long."""
+        return signature_text(self.name, self.parameters, self.result)
 
     def __str__(self) -> str:
         parameters = " ".join([f"{name}:{type}" for name, type in self.parameters])

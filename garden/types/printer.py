@@ -161,5 +161,5 @@ class _Printing:
         elif word & 1:
             callee = self._program.signature(self._program.functions.columns[0][word >> 1])
         else:
-            callee = str(self._program.hosts[(word >> 1) - 1])
+            callee = self._program.hosts[(word >> 1) - 1].signature
         self._line(depth, f"{text}: {callee}")

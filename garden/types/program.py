@@ -12,7 +12,7 @@ from allocators._mypyc import mypyc_attr
 from allocators.collections import Table, Vec
 from garden.syntax.ast import SIGNATURE_PARAMETERS, SIGNATURE_RESULT, Ast
 from garden.types.host import HostFunction
-from garden.types.types import VOID, Type, TypeTable
+from garden.types.types import MAX_SPELLING, Type, TypeTable, Void, signature_text
 
 A = TypeVar("A", bound=Allocator, covariant=True)
 
@@ -59,10 +59,10 @@ class CheckedProgram(Generic[A]):
         names = ast.list_at(ast.extra.data[words + SIGNATURE_PARAMETERS])
         result: int = ast.extra.data[words + SIGNATURE_RESULT]
         parameters = []
-        for index in range(0, len(names), 2):
-            parameters.append(f"{ast.name(names[index])}:{self.type_of(names[index + 1])}")
-        tail = f" {self.type_of(result)}" if result and self.node_types.data[result] != VOID else ""
-        return f"fn {ast.name(ast.token[node])}({' '.join(parameters)}){tail}"
+        # No parameter has less than two characters, so there is no need for more of them.
+        for index in range(0, min(len(names), MAX_SPELLING), 2):
+            parameters.append((ast.name(names[index]), self.type_of(names[index + 1])))
+        return signature_text(ast.name(ast.token[node]), parameters, self.type_of(result) if result else Void)
 
     def type_of(self, node: int) -> Type:
         """The description of a node's type."""

@@ -7,6 +7,7 @@ equal ids, so the compiler compares numbers. Ids of the scalar types are constan
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterable
 from typing import Final, Generic, TypeVar
 
 from allocators import Allocator
@@ -46,8 +47,8 @@ class Type:
     `name` is `Void Bool Int Double Str Array Option Record Foreign`, or `Slot` for a generic parameter. `members` are
     the types inside: of an array or option one, of a record one a field. `labels` are a record's field names, the one
     name of a foreign type, or the one name of a slot. `size` is how many bytes a value takes inside a record or an
-    array: nested records are inline, all else is a word. `field_count` is how many fields a record has, those of records
-    inside it included; 1 for anything else. `generic` tells whether a slot is the type or inside it.
+    array: nested records are inline, all else is a word. `field_count` is how many fields a record has, those of
+    records inside it included; 1 for anything else. `generic` tells whether a slot is the type or inside it.
 
     Types share their members, so a type may be exponentially larger written out than kept. Nothing here recurses.
     """
@@ -136,6 +137,18 @@ def _opening(type: Type) -> str:
     if type.name == "Foreign":
         return f"Foreign<{type.labels[0]}>"
     return f"{type.name}<" if type.members or type.name == "Record" else type.name
+
+
+def signature_text(name: str, parameters: Iterable[tuple[str, Type]], result: Type) -> str:
+    """The head of a function, such as `fn add(a:Int b:Int) Int`, cut somewhat after `MAX_SPELLING` characters."""
+    text = f"fn {name}("
+    between = ""
+    for parameter, type in parameters:
+        if len(text) > MAX_SPELLING:
+            return f"{text} ..."
+        text += f"{between}{parameter}:{type}"
+        between = " "
+    return f"{text})" if result.name == "Void" else f"{text}) {result}"
 
 
 Void: Final = Type("Void")
