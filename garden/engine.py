@@ -32,6 +32,7 @@ from garden.source import Source
 from garden.std import STANDARD
 from garden.syntax.ast import SIGNATURE_DOCS, SIGNATURE_PARAMETERS
 from garden.types import host
+from garden.types.program import FUNCTION_NAME
 from garden.types.types import Type
 from garden.vm.heap import DEFAULT_LIMIT
 from garden.vm.values import from_word, to_word
@@ -194,7 +195,7 @@ class Program:
             self._require_open()
             checked = self.compilation.check()
             symbol = checked.ast.symbols.find(name.encode())
-            symbols = checked.functions.columns[3]
+            symbols = checked.functions.columns[FUNCTION_NAME]
             for row in range(1, len(checked.functions)):
                 if symbols[row] == symbol:
                     return Function(self, row, into)

@@ -19,6 +19,12 @@ from garden.types.program import CheckedProgram
 
 A = TypeVar("A", bound=Allocator, covariant=True)
 
+#: The columns of `Code.functions`.
+FUNCTION_NAME: Final = 0
+FUNCTION_FIRST: Final = 1
+FUNCTION_END: Final = 2
+FUNCTION_PARAMETERS: Final = 3
+
 
 @mypyc_attr(native_class=True)
 class Code(Generic[A]):

@@ -21,7 +21,7 @@ from typing import Final
 from allocators import Allocator
 from allocators._mypyc import i64
 from allocators.collections import Vec
-from garden.bytecode.code import Code
+from garden.bytecode.code import FUNCTION_END, FUNCTION_FIRST, Code
 from garden.bytecode.ops import (
     CALL,
     CONSTANT,
@@ -94,7 +94,7 @@ def _thread_jumps(code: Code[Allocator], targeted: memoryview) -> None:
     """Let jumps lead to their final targets, and mark all targets."""
     words = code.words.data
     constants = code.constants.data
-    firsts = code.functions.columns[1]
+    firsts = code.functions.columns[FUNCTION_FIRST]
     for function in range(1, len(code.functions)):
         targeted[firsts[function]] = 1
     # Most jumps lead forwards, so their targets have found their own already.
@@ -227,8 +227,8 @@ def _compact(code: Code[Allocator], scratch: Allocator) -> None:
             place += 1
         code.words.truncate(place)
         code.positions.truncate(place)
-        firsts = code.functions.columns[1]
-        ends = code.functions.columns[2]
+        firsts = code.functions.columns[FUNCTION_FIRST]
+        ends = code.functions.columns[FUNCTION_END]
         for function in range(1, len(code.functions)):
             firsts[function] = places[firsts[function]]
             ends[function] = places[ends[function]]

@@ -19,7 +19,7 @@ from typing import Final
 from allocators import Allocator
 from allocators._mypyc import mypyc_attr
 from allocators.collections import Vec
-from garden.bytecode.code import Code
+from garden.bytecode.code import FUNCTION_FIRST, FUNCTION_PARAMETERS, Code
 from garden.bytecode.ops import (
     CALL,
     CONSTANT,
@@ -150,7 +150,7 @@ class _Verifier:
         if len(code.functions) < 2 or code.entry + 1 >= count:
             self._complain(code.entry, "there is nothing to run")
             return
-        entry: int = code.functions.columns[1][len(code.functions) - 1]
+        entry: int = code.functions.columns[FUNCTION_FIRST][len(code.functions) - 1]
         words = code.words.data
         if op_of(words[code.entry]) != CALL or imm_of(words[code.entry]) != entry:
             self._complain(code.entry, "the run does not start with a call of the entry")
@@ -315,7 +315,7 @@ class _Verifier:
 
     def _stack_arguments(self, pc: int) -> int:
         """How many arguments the function that starts at `pc` takes from the spill stack."""
-        parameters: int = self._code.functions.columns[3][self._rows.data[pc]]
+        parameters: int = self._code.functions.columns[FUNCTION_PARAMETERS][self._rows.data[pc]]
         return max(0, parameters - self._register_arguments)
 
     def _depth_after(self, pc: int, entry: Op, word: int) -> int:
@@ -350,7 +350,7 @@ class _Verifier:
             registers |= 1 << c_of(word)
         arguments = 0
         if entry.code in (CALL, TAIL):
-            arguments = self._code.functions.columns[3][self._rows.data[imm_of(word)]]
+            arguments = self._code.functions.columns[FUNCTION_PARAMETERS][self._rows.data[imm_of(word)]]
         elif entry.a == COUNT:
             arguments = a_of(word)
         return registers | (1 << min(arguments, self._register_arguments)) - 1

@@ -106,6 +106,12 @@ CLOSERS: Final = _by_index(
     },
 )
 
+# The columns of a stack of frames.
+_FORM: Final = 0
+_TOKEN: Final = 1
+_OPERAND: Final = 2
+_MARK: Final = 3
+
 
 @mypyc_attr(native_class=True)
 class FrameStack(Generic[S]):
@@ -117,7 +123,6 @@ class FrameStack(Generic[S]):
     __slots__ = ("_frames", "children", "form")
 
     def __init__(self, scratch: S) -> None:
-        # Columns: form, token, operand, mark.
         self._frames: Final[Table[S]] = Table(scratch, "BIII")
         self.children: Final[Vec[S]] = Vec(scratch, "I")
         self.form: i64 = ROOT
@@ -140,17 +145,17 @@ class FrameStack(Generic[S]):
         """Token, operand and mark of the frame on top."""
         top = len(self._frames) - 1
         columns = self._frames.columns
-        return columns[1][top], columns[2][top], columns[3][top]
+        return columns[_TOKEN][top], columns[_OPERAND][top], columns[_MARK][top]
 
     def set_operand(self, operand: int) -> None:
         """Change the operand of the frame on top."""
-        self._frames.columns[2][len(self._frames) - 1] = operand
+        self._frames.columns[_OPERAND][len(self._frames) - 1] = operand
 
     def pop(self) -> None:
         """Take the top frame off and leave its children, which go to the frame below."""
         top = len(self._frames) - 1
         self._frames.truncate(top)
-        self.form = self._frames.columns[0][top - 1]
+        self.form = self._frames.columns[_FORM][top - 1]
 
     def drop(self) -> None:
         """Take the top frame off together with its children."""

@@ -15,7 +15,7 @@ from garden.syntax import ast as kind
 from garden.syntax.ast import SIGNATURE_PARAMETERS, Ast
 from garden.types.declarations import SILENT_ROW, Declarations
 from garden.types.overloads import DIFFERS, FITS, SILENT, UNKNOWN, Overloads, bind, substitute
-from garden.types.program import CheckedProgram
+from garden.types.program import FUNCTION_NAME, FUNCTION_NODE, FUNCTION_RESULT, FUNCTION_TYPES, CheckedProgram
 from garden.types.report import Report, a
 from garden.types.symbol_set import SymbolSet
 from garden.types.types import MAX_RECORD_SIZE, POISON, TypeTable
@@ -98,10 +98,10 @@ class Calls(Generic[S]):
         if row == SILENT_ROW:
             return POISON
         self._program.targets.data[node] = 2 * row + 1
-        types: int = self._program.functions.columns[2][row]
+        types: int = self._program.functions.columns[FUNCTION_TYPES][row]
         extra = self._program.extra.data
         self._check_arguments(node, extra[types + 1 : types + 1 + extra[types]], {}, row, 0)
-        return int(self._program.functions.columns[1][row])
+        return int(self._program.functions.columns[FUNCTION_RESULT][row])
 
     def _call_package(self, node: int, target: int, poisoned: bool) -> int:
         overloads = self._overloads
@@ -243,17 +243,17 @@ class Calls(Generic[S]):
     def _callee(self, row: int, candidate: int) -> str:
         if candidate:
             return self._overloads.function(candidate).path
-        return self._ast.symbols.lookup(self._program.functions.columns[3][row]).decode()
+        return self._ast.symbols.lookup(self._program.functions.columns[FUNCTION_NAME][row]).decode()
 
     def _signature(self, row: int, candidate: int) -> str:
         if candidate:
             return self._overloads.function(candidate).signature
-        return self._program.signature(self._program.functions.columns[0][row])
+        return self._program.signature(self._program.functions.columns[FUNCTION_NODE][row])
 
     def _parameter(self, row: int, candidate: int, index: int) -> str:
         if candidate:
             return self._overloads.function(candidate).parameters[index][0]
-        node: int = self._program.functions.columns[0][row]
+        node: int = self._program.functions.columns[FUNCTION_NODE][row]
         names: int = self._ast.extra.data[self._ast.a[node] + SIGNATURE_PARAMETERS]
         return self._ast.name(self._ast.extra.data[names + 1 + 2 * index])
 

@@ -37,7 +37,7 @@ from garden.syntax.ast import SIGNATURE_PARAMETERS, Ast
 from garden.types.calls import Calls
 from garden.types.declarations import Declarations
 from garden.types.host import Package
-from garden.types.program import CheckedProgram
+from garden.types.program import FUNCTION_NODE, CheckedProgram
 from garden.types.report import Report, a
 from garden.types.scopes import Scopes
 from garden.types.symbol_set import SymbolSet
@@ -217,7 +217,7 @@ class _Checking(Generic[S]):
 
     def _has_mistake(self, row: int) -> bool:
         """Whether an earlier stage found a mistake between this function and the next."""
-        nodes = self._program.functions.columns[0]
+        nodes = self._program.functions.columns[FUNCTION_NODE]
         start = self._ast.start(nodes[row])
         index = bisect_left(self._mistakes, start)
         if index == len(self._mistakes):

@@ -38,6 +38,24 @@ _REPORTED: Final = 2  # there are none, and that was reported
 FITS: Final = 0
 DIFFERS: Final = -1
 
+# The columns of `_heads`: the first and the last candidate of a set, the state of the set, the result type that all of
+# it share or poison, the first and the last generic candidate.
+_FIRST: Final = 0
+_LAST: Final = 1
+_STATE: Final = 2
+_SHARED: Final = 3
+_FIRST_GENERIC: Final = 4
+_LAST_GENERIC: Final = 5
+
+# The columns of `_candidates`: parameter list in `_lists`, result type, next candidate of the set, whether it is
+# generic, the next generic candidate of the set, the set.
+_PARAMETERS: Final = 0
+_RESULT: Final = 1
+_NEXT: Final = 2
+_GENERIC: Final = 3
+_NEXT_GENERIC: Final = 4
+_SET: Final = 5
+
 
 @mypyc_attr(native_class=True)
 class Overloads(Generic[S]):
@@ -63,12 +81,9 @@ class Overloads(Generic[S]):
         self._functions: list[HostFunction] = []
         #: For each symbol what it means as a package name.
         self._packages: Vec[S] = Vec(scratch, "I")
-        #: Ids of (package symbol, function symbol), and a row for each: the first and the last candidate, the state,
-        #: the result type that all share or poison, the first and the last generic candidate.
+        #: Ids of (package symbol, function symbol), and a row for each.
         self._sets: Interner[S] = Interner(scratch)
         self._heads: Table[S] = Table(scratch, "IIBIII")
-        #: Parameter list in `_lists`, result type, next candidate of the set, whether it is generic, the next generic
-        #: candidate of the set, the set.
         self._candidates: Table[S] = Table(scratch, "IIIBII")
         self._lists: Vec[S] = Vec(scratch, "I")
         #: Candidates less one, as ids of (set, parameter types).
@@ -112,8 +127,8 @@ class Overloads(Generic[S]):
     def first(self, package: int, name: int) -> int:
         """The first candidate of a name, 0 where there is none. `package` must be declared or imported."""
         head = self._head(package, name)
-        firsts = self._heads.columns[0]
-        states = self._heads.columns[2]
+        firsts = self._heads.columns[_FIRST]
+        states = self._heads.columns[_STATE]
         if states[head] == _PARTIAL:
             states[head] = _COMPLETE
             if self._packages.data[package] >= FIRST_IMPORT:
@@ -121,14 +136,14 @@ class Overloads(Generic[S]):
                 for function in self.imported(package).functions:
                     if function.name == text:
                         self.add(package, name, function)
-                firsts = self._heads.columns[0]
+                firsts = self._heads.columns[_FIRST]
         first: int = firsts[head]
         return first
 
     def may_report(self, package: int, name: int) -> bool:
         """Whether this is the first time that a name without candidates is to be reported."""
         head = self._head(package, name)
-        states = self._heads.columns[2]
+        states = self._heads.columns[_STATE]
         if states[head] == _REPORTED:
             return False
         states[head] = _REPORTED
@@ -157,7 +172,7 @@ class Overloads(Generic[S]):
         last: int = lasts[head]
         lasts[head] = candidate
         if last:
-            self._candidates.columns[2][last] = candidate
+            self._candidates.columns[_NEXT][last] = candidate
             if shared[head] != result:
                 shared[head] = POISON
         else:
@@ -167,45 +182,45 @@ class Overloads(Generic[S]):
             last = last_generics[head]
             last_generics[head] = candidate
             if last:
-                self._candidates.columns[4][last] = candidate
+                self._candidates.columns[_NEXT_GENERIC][last] = candidate
             else:
                 first_generics[head] = candidate
         return True
 
     def exact(self, candidate: int, given: memoryview) -> int:
         """The candidate of the same name as another that has exactly these parameter types, or 0."""
-        head: int = self._candidates.columns[5][candidate]
+        head: int = self._candidates.columns[_SET][candidate]
         return self._exact.find(array("I", [head, *given]).tobytes()) + 1
 
     def first_generic(self, candidate: int) -> int:
         """The first generic candidate of the same name as another, or 0."""
-        first: int = self._heads.columns[4][self._candidates.columns[5][candidate]]
+        first: int = self._heads.columns[_FIRST_GENERIC][self._candidates.columns[_SET][candidate]]
         return first
 
     def next_generic(self, candidate: int) -> int:
         """The next generic candidate of the same name, or 0."""
-        following: int = self._candidates.columns[4][candidate]
+        following: int = self._candidates.columns[_NEXT_GENERIC][candidate]
         return following
 
     def shared_result(self, candidate: int) -> int:
         """The result type that all candidates of the same name have, or poison."""
-        shared: int = self._heads.columns[3][self._candidates.columns[5][candidate]]
+        shared: int = self._heads.columns[_SHARED][self._candidates.columns[_SET][candidate]]
         return shared
 
     def next(self, candidate: int) -> int:
         """The next candidate of the same name, or 0."""
-        following: int = self._candidates.columns[2][candidate]
+        following: int = self._candidates.columns[_NEXT][candidate]
         return following
 
     def parameters(self, candidate: int) -> memoryview:
         """The parameter types of a candidate; stale once one is added."""
-        start: int = self._candidates.columns[0][candidate]
+        start: int = self._candidates.columns[_PARAMETERS][candidate]
         data = self._lists.data
         return data[start + 1 : start + 1 + data[start]]
 
     def result(self, candidate: int) -> int:
         """The result type of a candidate."""
-        result: int = self._candidates.columns[1][candidate]
+        result: int = self._candidates.columns[_RESULT][candidate]
         return result
 
     def function(self, candidate: int) -> HostFunction:
@@ -214,7 +229,7 @@ class Overloads(Generic[S]):
 
     def generic(self, candidate: int) -> bool:
         """Whether a candidate has slots among its types."""
-        return bool(self._candidates.columns[3][candidate])
+        return bool(self._candidates.columns[_GENERIC][candidate])
 
     def use(self, candidate: int, given: memoryview, result: int) -> int:
         """The index among the program's hosts of a candidate that is called with arguments of these types."""

@@ -23,7 +23,7 @@ from allocators import Allocator
 from allocators._mypyc import mypyc_attr
 from garden.syntax import ast as kind
 from garden.syntax.ast import Ast
-from garden.types.program import CheckedProgram
+from garden.types.program import FUNCTION_NODE, CheckedProgram
 
 #: Levels by which lines are indented; deeper ones stand below each other.
 MAX_INDENT: Final = 100
@@ -159,7 +159,7 @@ class _Printing:
         if word == 0:
             callee = "?"
         elif word & 1:
-            callee = self._program.signature(self._program.functions.columns[0][word >> 1])
+            callee = self._program.signature(self._program.functions.columns[FUNCTION_NODE][word >> 1])
         else:
             callee = self._program.hosts[(word >> 1) - 1].signature
         self._line(depth, f"{text}: {callee}")

@@ -16,6 +16,12 @@ from garden.types.types import MAX_SPELLING, Type, TypeTable, Void, signature_te
 
 A = TypeVar("A", bound=Allocator, covariant=True)
 
+#: The columns of `CheckedProgram.functions`.
+FUNCTION_NODE: Final = 0
+FUNCTION_RESULT: Final = 1
+FUNCTION_TYPES: Final = 2
+FUNCTION_NAME: Final = 3
+
 
 @mypyc_attr(native_class=True)
 class CheckedProgram(Generic[A]):

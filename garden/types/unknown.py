@@ -10,7 +10,7 @@ from garden.syntax import ast as kind
 from garden.syntax.ast import Ast
 from garden.types.declarations import SILENT_ROW, Declarations
 from garden.types.overloads import FIRST_IMPORT, SILENT
-from garden.types.program import CheckedProgram
+from garden.types.program import FUNCTION_NAME, CheckedProgram
 from garden.types.report import Report
 from garden.types.scopes import Scopes
 
@@ -83,7 +83,7 @@ class Unknown(Generic[S]):
                 helps = (f"did you mean `{owners[0].name}.{name}`?",)
             else:
                 symbols = self._ast.symbols
-                rows = self._program.functions.columns[3]
+                rows = self._program.functions.columns[FUNCTION_NAME]
                 names = [symbols.lookup(rows[row]).decode() for row in range(1, len(self._program.functions))]
                 helps = self._report.suggest(name, names)
         self._report.node("E0302", f"there is no function `{name}`", target, helps=helps)
