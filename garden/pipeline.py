@@ -21,7 +21,7 @@ from garden.diagnostics import Diagnostic
 from garden.errors import CompileError
 from garden.ir.ir import Ir
 from garden.ir.lower import Lowerer
-from garden.ir.passes import optimize
+from garden.ir.passes import optimise
 from garden.source import Source
 from garden.syntax.ast import Ast
 from garden.syntax.parser import Parser
@@ -216,7 +216,7 @@ class Compilation:
         ir = self.lower()
         if not self._optimised and self.level > 0:
             try:
-                self._run("optimise", lambda _allocator, scratch: optimize(ir, scratch, on_pass=on_pass))
+                self._run("optimise", lambda _allocator, scratch: optimise(ir, scratch, on_pass=on_pass))
             except BaseException:
                 # A pass may have stopped half way.
                 self._close_ir()
@@ -233,7 +233,7 @@ class Compilation:
         return self._code
 
     def _emit(self, allocator: Allocator, scratch: Allocator) -> Code[Allocator]:
-        return Emitter(allocator, scratch, optimize=self.level > 0, registers=self.registers).emit(self.optimise())
+        return Emitter(allocator, scratch, optimise=self.level > 0, registers=self.registers).emit(self.optimise())
 
     def generate(self, make: Callable[[Ir[Allocator], Allocator], T]) -> T:
         """What `make` makes of the optimised IR, with scratch memory, as the stage `native`.

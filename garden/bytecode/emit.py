@@ -49,19 +49,19 @@ _MAX_IMM16: Final = (1 << 15) - 1
 class Emitter(Generic[A, S]):
     """Makes bytecode. `allocator` holds the code, `scratch` what is needed on the way.
 
-    With `optimize`, jumps and moves are tidied up at the end. The code uses so many `registers` at most, and that is at
+    With `optimise`, jumps and moves are tidied up at the end. The code uses so many `registers` at most, and that is at
     least 4; the fewer, the more goes to the spill stack. A machine can call functions with arguments on the spill stack
     from outside only if the code is for `REGISTERS`.
     """
 
-    __slots__ = ("_allocator", "_optimize", "_registers", "_scratch")
+    __slots__ = ("_allocator", "_optimise", "_registers", "_scratch")
 
-    def __init__(self, allocator: A, scratch: S, *, optimize: bool = True, registers: int = REGISTERS) -> None:
+    def __init__(self, allocator: A, scratch: S, *, optimise: bool = True, registers: int = REGISTERS) -> None:
         if not FEWEST_REGISTERS <= registers <= REGISTERS:
             raise ValueError(f"the number of registers is from {FEWEST_REGISTERS} to {REGISTERS}, not {registers}")
         self._allocator: Final[A] = allocator
         self._scratch: Final[S] = scratch
-        self._optimize: Final = optimize
+        self._optimise: Final = optimise
         self._registers: Final = registers
 
     def emit(self, ir: Ir[Allocator]) -> Code[A]:
@@ -76,7 +76,7 @@ class Emitter(Generic[A, S]):
                 emission.emit()
             finally:
                 emission.close()
-            if self._optimize:
+            if self._optimise:
                 peephole(code, self._scratch)
         except BaseException:
             code.close()

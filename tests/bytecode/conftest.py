@@ -43,16 +43,16 @@ class Bytecode:
         self._irs.append(ir)
         return ir
 
-    def emit(self, ir: Ir[Any], *, optimize: bool = True, registers: int = REGISTERS) -> Code[Any]:
+    def emit(self, ir: Ir[Any], *, optimise: bool = True, registers: int = REGISTERS) -> Code[Any]:
         """The verified code of a program."""
-        code = Emitter(self.memory, self.scratch, optimize=optimize, registers=registers).emit(ir)
+        code = Emitter(self.memory, self.scratch, optimise=optimise, registers=registers).emit(ir)
         self._codes.append(code)
         assert self.scratch.live_blocks == 0
         assert verify(code, self.memory, registers=registers) == []
         return code
 
-    def __call__(self, text: str, *, optimize: bool = True, registers: int = REGISTERS) -> Code[Any]:
-        return self.emit(self.parse(text), optimize=optimize, registers=registers)
+    def __call__(self, text: str, *, optimise: bool = True, registers: int = REGISTERS) -> Code[Any]:
+        return self.emit(self.parse(text), optimise=optimise, registers=registers)
 
     def run(self, code: Code[Any]) -> int:
         """The word that a program gives; what it writes is in `output`."""

@@ -20,9 +20,9 @@ def check(bytecode: Any, seed: int, **shape: int) -> None:
     assert verify_ir(ir, bytecode.memory) == []
     expected = Evaluator(ir).run()
     for registers in REGISTERS:
-        for optimize in (False, True):
-            result = bytecode.run(bytecode.emit(ir, optimize=optimize, registers=registers))
-            assert result == expected, f"seed {seed}, {registers} registers, optimize={optimize}"
+        for optimise in (False, True):
+            result = bytecode.run(bytecode.emit(ir, optimise=optimise, registers=registers))
+            assert result == expected, f"seed {seed}, {registers} registers, optimise={optimise}"
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -37,10 +37,10 @@ def switch(keys: list[str], kind: str, subject: str) -> str:
     """
 
 
-@pytest.mark.parametrize("optimize", [False, True])
+@pytest.mark.parametrize("optimise", [False, True])
 @pytest.mark.parametrize("subject", [-1, 0, 1, 2, 3, 4, 5, 6, 1 << 40, -(1 << 63)])
-def test_a_switch_over_close_ints_is_one_instruction(bytecode: Any, subject: int, optimize: bool) -> None:
-    code = bytecode(switch(["5", "1", "3"], "Int", str(subject)), optimize=optimize)
+def test_a_switch_over_close_ints_is_one_instruction(bytecode: Any, subject: int, optimise: bool) -> None:
+    code = bytecode(switch(["5", "1", "3"], "Int", str(subject)), optimise=optimise)
     assert [op_of(word) for word in code.words].count(SWITCH) == 1
     assert bytecode.run(code) == {5: 1, 1: 2, 3: 3}.get(subject, 0)
 

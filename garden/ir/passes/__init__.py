@@ -60,7 +60,7 @@ PASSES: Final[tuple[tuple[str, Pass], ...]] = (
 )
 
 
-def optimize(
+def optimise(
     ir: Ir[Allocator],
     scratch: Allocator,
     verify: bool = False,

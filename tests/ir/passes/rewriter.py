@@ -8,7 +8,7 @@ from allocators import Allocator, Arena, MetricAllocator, PageAlloc
 from garden.errors import Trap
 from garden.ir.ir import Ir
 from garden.ir.parser import close_parsed, parse_ir
-from garden.ir.passes import Pass, optimize
+from garden.ir.passes import Pass, optimise
 from garden.ir.passes.counts import Counts
 from garden.ir.printer import print_ir
 from garden.ir.verifier import verify
@@ -79,7 +79,7 @@ def _no_pass(ir: Ir[Allocator], counts: Counts) -> int:
 def pipeline(ir: Ir[Allocator], counts: Counts) -> int:
     """All passes as one, with counts of their own."""
     counts.close()
-    return optimize(ir, counts.scratch)
+    return optimise(ir, counts.scratch)
 
 
 def check_counts(ir: Ir[Allocator], counts: Counts) -> None:

@@ -14,7 +14,7 @@ from rewriter import PACKAGES, check_counts, lines, with_entry
 from allocators import Allocator, Arena, MetricAllocator, PageAlloc
 from garden.ir.ir import Ir
 from garden.ir.parser import close_parsed, parse_ir
-from garden.ir.passes import PASSES, optimize
+from garden.ir.passes import PASSES, optimise
 from garden.ir.passes.counts import Counts
 from garden.ir.printer import print_ir
 from garden.ir.verifier import verify
@@ -98,7 +98,7 @@ def test_passes_in_any_order_change_nothing_that_a_program_does(random: Random) 
 def test_the_pipeline_changes_nothing_that_a_program_does(random: Random) -> None:
     text = with_entry(Generator(random).program())
     note(text)
-    compare_while(text, lambda ir, scratch: optimize(ir, scratch, verify=True))
+    compare_while(text, lambda ir, scratch: optimise(ir, scratch, verify=True))
 
 
 @slow
@@ -106,7 +106,7 @@ def test_the_pipeline_changes_nothing_that_a_program_does(random: Random) -> Non
 def test_the_printed_form_of_an_optimised_program_reads_back(random: Random) -> None:
     memory = MetricAllocator(Arena(PageAlloc()))
     ir = parse_ir(with_entry(Generator(random).program()), memory, PACKAGES)
-    optimize(ir, memory)
+    optimise(ir, memory)
     text = print_ir(ir)
     again = parse_ir(text, memory, PACKAGES)
     assert print_ir(again) == text

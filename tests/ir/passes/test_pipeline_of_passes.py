@@ -12,7 +12,7 @@ from rewriter import PACKAGES, Rewriter, lines, pipeline, with_entry
 from allocators import Allocator, AllocError, Arena, MetricAllocator, PageAlloc
 from garden.ir.ir import Ir
 from garden.ir.parser import close_parsed, parse_ir
-from garden.ir.passes import PASSES, optimize
+from garden.ir.passes import PASSES, optimise
 from garden.ir.passes.counts import Counts
 from garden.ir.printer import print_ir
 
@@ -147,7 +147,7 @@ def test_on_pass_is_called_after_each_pass_and_the_rewrites_are_counted() -> Non
         names.append(name)
         texts.append(print_ir(seen))
 
-    count = optimize(ir, memory, verify=True, on_pass=keep)
+    count = optimise(ir, memory, verify=True, on_pass=keep)
     assert names == [name for name, _ in PASSES]
     changes = sum([before != after for before, after in pairwise(texts)])
     assert count >= changes > 3
@@ -159,7 +159,7 @@ def test_verify_says_which_pass_has_left_the_ir_broken() -> None:
     ir = parse_ir("fn f1() -> Int {\nb0:\n%v0:Int = 1\n%v1:Double = 1.0\nret %v0\n}", memory)
     ir.a[ir.block_last[ir.function_first[1]]] = 2
     with pytest.raises(AssertionError, match="after inline: function 1 block 1 row 3 ret: operand 2 is a Double"):
-        optimize(ir, memory, verify=True)
+        optimise(ir, memory, verify=True)
     close_parsed(ir)
 
 
@@ -243,7 +243,7 @@ def test_what_the_passes_allocate_grows_in_proportion_to_the_program() -> None:
         ir = parse_ir(with_entry("\n".join([square, *functions])), memory, PACKAGES)
         before = memory.counters.total_bytes
         scratch = MetricAllocator(Arena(PageAlloc()))
-        optimize(ir, scratch)
+        optimise(ir, scratch)
         totals.append(memory.counters.total_bytes - before + scratch.counters.total_bytes)
         close_parsed(ir)
     # Containers double, so single steps are uneven.
@@ -270,7 +270,7 @@ def test_whichever_allocation_of_scratch_fails_nothing_is_left_behind(
         ir = parse_ir(text, memory, PACKAGES)
         scratch = failing(fail_at)
         try:
-            optimize(ir, scratch)
+            optimise(ir, scratch)
             finished = True
         except AllocError:
             fail_at += 1
@@ -296,7 +296,7 @@ def test_whichever_allocation_of_the_ir_fails_it_can_still_be_closed(
         ir = parse_ir(text, memory, PACKAGES)
         memory.requests_left = failures
         try:
-            optimize(ir, scratch)
+            optimise(ir, scratch)
             finished = True
         except AllocError:
             failures += 1
