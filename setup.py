@@ -44,6 +44,7 @@ WARM = {
     "allocators/mapping.py",
     "allocators/sizes.py",
     "garden/cli",
+    "garden/common.py",
     "garden/native/cache.py",
     "garden/native/context.py",
     "garden/native/fingerprint.py",

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from allocators import Allocator, MisuseError, Pages, StackAlloc
 from allocators.base import as_pages
+from garden.common import ENGINES
 from garden.errors import EngineError, ImageError
 from garden.native.cache import Cache
 from garden.native.target import host_target
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
     AnyMachine: TypeAlias = Machine[Allocator] | JitMachine | InterpreterMachine
 
-ENGINES: Final = ("auto", "jit", "interpreter", "reference")
 
 #: Rows of IR of the largest program that `auto` gives to the JIT. LLVM takes some 0.15 ms for each.
 MOST_ROWS: Final = 1 << 15

@@ -18,11 +18,11 @@ from allocators.collections import Interner, Vec
 from garden.bytecode.code import Code
 from garden.bytecode.ops import TABLE_DEFAULT, TABLE_FIRST, TABLE_SLOTS
 from garden.bytecode.strings import append_string
+from garden.common import WORD_SIZE
 
 A = TypeVar("A", bound=Allocator, covariant=True)
 S = TypeVar("S", bound=Allocator, covariant=True)
 
-WORD_SIZE: Final = 8
 #: A table may have this many slots, and this many more for each key.
 _SPARE_SLOTS: Final = 64
 _SLOTS_PER_KEY: Final = 16

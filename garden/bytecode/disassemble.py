@@ -54,13 +54,13 @@ from garden.bytecode.ops import (
     imm_of,
 )
 from garden.bytecode.superinstructions import opcode_of
+from garden.common import WORD_SIZE
 from garden.semantics import double_of
 
 #: Where notes start.
 _NOTE_COLUMN: Final = 44
 #: Ints below this are more likely to be Ints than the bits of a Double.
 _SMALL: Final = 1 << 52
-_WORD_SIZE: Final = 8
 
 
 def disassemble(code: Code[Allocator]) -> str:
@@ -134,9 +134,9 @@ class _Disassembler:
     def _text(self, address: int) -> str | None:
         strings = self.code.strings
         offset = address - strings.address
-        if not 0 <= offset < _WORD_SIZE * len(strings) or offset % _WORD_SIZE:
+        if not 0 <= offset < WORD_SIZE * len(strings) or offset % WORD_SIZE:
             return None
-        start = offset // _WORD_SIZE + 1
+        start = offset // WORD_SIZE + 1
         length = strings[start - 1] & 0xFFFFFFFF
         text = bytes(strings[start:].cast("B")[:length]).decode("utf-8", "replace")
         return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
@@ -146,7 +146,7 @@ class _Disassembler:
         constants = self.code.constants
         opcode = self.tables[index]
         count = constants[index + TABLE_COUNT]
-        step = _WORD_SIZE if constants[index + TABLE_KIND] else 1
+        step = WORD_SIZE if constants[index + TABLE_KIND] else 1
         first = constants[index + TABLE_FIRST]
         default = constants[index + TABLE_DEFAULT]
         name = OPS[opcode].name

@@ -32,6 +32,7 @@ from garden.bytecode.peephole import peephole
 from garden.bytecode.places import Places, register_arguments
 from garden.bytecode.regalloc import FEWEST_REGISTERS, RegisterAllocator
 from garden.bytecode.selection import DIRECT, IN_ORDER, INVERSE_JUMPS, JUMPS, OF_REGISTERS, SWAPPED
+from garden.common import MAX_IMM16, MIN_IMM16
 from garden.ir import ir as op
 from garden.ir.ir import Ir
 from garden.ir.operands import EFFECTS
@@ -40,9 +41,6 @@ from garden.types.types import STR
 
 A = TypeVar("A", bound=Allocator, covariant=True)
 S = TypeVar("S", bound=Allocator, covariant=True)
-
-_MIN_IMM16: Final = -(1 << 15)
-_MAX_IMM16: Final = (1 << 15) - 1
 
 
 @mypyc_attr(native_class=True)
@@ -427,7 +425,7 @@ class _Emission(Generic[A, S]):
 
     def _compare(self, comparison: i64, register: i64, number: i64) -> None:
         """Find the jumps for a comparison of a register with a number."""
-        if _MIN_IMM16 <= number <= _MAX_IMM16:
+        if MIN_IMM16 <= number <= MAX_IMM16:
             fields = (number & 0xFFFF) << 16 | register << 8
             self._when = fields | JUMPS[comparison]
             self._unless = fields | INVERSE_JUMPS[comparison]

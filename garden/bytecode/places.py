@@ -23,6 +23,7 @@ from garden.bytecode.constants import ConstantPool
 from garden.bytecode.liveness import RANK_SHIFT, Liveness
 from garden.bytecode.moves import ParallelMoves
 from garden.bytecode.ops import DROP, LOAD_CONST, LOAD_IMM, LOAD_SLOT, REGISTER_ARGUMENTS, REGISTERS, STORE_SLOT
+from garden.common import MAX_IMM, MIN_IMM
 from garden.ir.ir import CONST, CONST_STR, UNDEFINED, Ir
 
 A = TypeVar("A", bound=Allocator, covariant=True)
@@ -32,8 +33,6 @@ S = TypeVar("S", bound=Allocator, covariant=True)
 _SHALLOW: Final = 8
 #: How many slots are looked at to find a dead one.
 _PROBES: Final = 4
-_MIN_IMM: Final = -(1 << 31)
-_MAX_IMM: Final = (1 << 31) - 1
 
 #: The last register that can hold a value.
 LAST_REGISTER: Final = REGISTERS - 2
@@ -307,7 +306,7 @@ class Places(Generic[A, S]):
                 self.load_slot(register, slot)
 
     def load_word(self, register: i64, value: int) -> None:
-        if _MIN_IMM <= value <= _MAX_IMM:
+        if MIN_IMM <= value <= MAX_IMM:
             if value != self._known_value or register != self._known_register or self.assembler.pc != self._known_pc:
                 self.assembler.emit(LOAD_IMM, register, 0, 0, value)
         else:

@@ -9,6 +9,7 @@ import gc
 import os
 import sys
 
+from garden.common import ENGINES
 from garden.output import OutputError, flush_stdout, write_stderr, write_stdout
 
 TYPE_CHECKING = False
@@ -23,7 +24,6 @@ COMMANDS = ("run", "build", "check", "dump", "doc", "cache")
 #: What a shell has for a program that Ctrl-C has ended.
 _INTERRUPTED = 128 + 2
 
-ENGINES = ("auto", "jit", "interpreter", "reference")
 TARGETS = ("x86_64-linux", "aarch64-linux")
 DUMPS = ("tokens", "ast", "types", "ir", "bytecode", "llvm", "native")
 

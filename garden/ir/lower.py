@@ -35,6 +35,7 @@ from typing import Final, Generic, TypeVar
 from allocators import Allocator
 from allocators._mypyc import mypyc_attr
 from allocators.collections import Vec
+from garden.common import WORD_SIZE
 from garden.diagnostics import Diagnostic
 from garden.ir import ir as op
 from garden.ir.builder import Builder
@@ -45,7 +46,7 @@ from garden.semantics import MAX_INT, MIN_INT
 from garden.syntax import ast as node_kind
 from garden.syntax import tokens as token_kind
 from garden.types.program import CheckedProgram
-from garden.types.types import BOOL, DOUBLE, FEW_WORDS, INT, VOID, WORD_SIZE, Type
+from garden.types.types import BOOL, DOUBLE, FEW_WORDS, INT, VOID, Type
 
 A = TypeVar("A", bound=Allocator, covariant=True)
 S = TypeVar("S", bound=Allocator, covariant=True)

@@ -23,12 +23,13 @@ from typing import Final
 from allocators import Allocator
 from allocators._mypyc import mypyc_attr
 from allocators.collections import Vec
+from garden.common import WORD_SIZE
 from garden.ir import ir as op
 from garden.ir.blocks import count_predecessors
 from garden.ir.dominators import Dominators
 from garden.ir.ir import Ir
 from garden.ir.operands import A_VALUE, B_VALUE, B_VALUES, OPERANDS, edge_at, edge_count
-from garden.types.types import BOOL, DOUBLE, INT, STR, VOID, WORD_SIZE
+from garden.types.types import BOOL, DOUBLE, INT, STR, VOID
 
 #: No more is said of an IR that is that wrong.
 MAX_MESSAGES: Final = 100

@@ -58,9 +58,6 @@ FIELDS: Final[tuple[tuple[str, str], ...]] = (
 #: Index of each field by name.
 FIELD: Final[dict[str, int]] = {name: index for index, (name, _) in enumerate(FIELDS)}
 
-#: `cursor`, `end` and `slots` while there is no heap: zero bytes need no memory, but an address that is not 0.
-NOWHERE: Final = 16
-
 #: `trap` where an exception of the host ended the run.
 FAILED: Final = -1
 

@@ -30,6 +30,7 @@ from typing import Final, Generic, TypeVar
 from allocators import Allocator
 from allocators._mypyc import mypyc_attr
 from allocators.collections import Vec
+from garden.common import WORD_SIZE
 from garden.diagnostics import Diagnostic
 from garden.syntax import ast as kind
 from garden.syntax import tokens as token_kind
@@ -41,7 +42,7 @@ from garden.types.program import FUNCTION_NODE, CheckedProgram
 from garden.types.report import Report, a
 from garden.types.scopes import Scopes
 from garden.types.symbol_set import SymbolSet
-from garden.types.types import BOOL, DOUBLE, INT, MAX_ARRAY_SIZE, POISON, STR, VOID, WORD_SIZE
+from garden.types.types import BOOL, DOUBLE, INT, MAX_ARRAY_SIZE, POISON, STR, VOID
 from garden.types.unknown import Unknown
 from garden.types.values import Values
 

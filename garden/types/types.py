@@ -13,6 +13,7 @@ from typing import Final, Generic, TypeVar
 from allocators import Allocator
 from allocators._mypyc import mypyc_attr
 from allocators.collections import Interner
+from garden.common import WORD_SIZE
 
 A = TypeVar("A", bound=Allocator, covariant=True)
 
@@ -23,8 +24,6 @@ BOOL: Final = 2
 INT: Final = 3
 DOUBLE: Final = 4
 STR: Final = 5
-
-WORD_SIZE: Final = 8
 
 #: Nested records are inline, so a record that holds another one twice doubles with every line of a program.
 MAX_RECORD_SIZE: Final = 1 << 20

@@ -31,6 +31,7 @@ from allocators.block import address_of
 from allocators.collections import Vec
 from allocators.collections.storage import release_view
 from garden.bytecode.strings import hash_bytes
+from garden.common import NOWHERE
 from garden.errors import Trap
 from garden.traps import NO_SUCH_FOREIGN, NO_SUCH_WORD, OVER_LIMIT, STR_TOO_LONG, trap
 
@@ -45,8 +46,6 @@ MAX_STR_BYTES: Final = (1 << 28) - 1
 FIRST_CHUNK: Final = 1 << 16
 LAST_CHUNK: Final = 1 << 24
 FIRST_SLOTS: Final = 64
-#: Where the bump starts while there is no chunk: zero bytes need no memory, but an address that is not 0.
-_NOWHERE: Final = 16
 
 
 @mypyc_attr(native_class=True)
@@ -106,8 +105,8 @@ class Heap(Generic[A]):
     def __init__(self, allocator: A, strings: memoryview | None = None, *, limit: int = DEFAULT_LIMIT) -> None:
         self.allocator: Final[A] = allocator
         self.limit: Final = limit
-        self.cursor: i64 = _NOWHERE
-        self.end: i64 = _NOWHERE
+        self.cursor: i64 = NOWHERE
+        self.end: i64 = NOWHERE
         self.allocations: i64 = 0
         self._constants = _NOTHING if not strings else _Chunk(address_of(strings), strings.cast("B"), None)
         self._current = _NOTHING
@@ -459,8 +458,8 @@ class Heap(Generic[A]):
         self._chunks.clear()
         self._starts.clear()
         self._retired = 0
-        self.cursor = _NOWHERE
-        self.end = _NOWHERE
+        self.cursor = NOWHERE
+        self.end = NOWHERE
         self._foreign.clear()
         self._handles.clear()
 

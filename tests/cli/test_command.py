@@ -14,9 +14,7 @@ import pytest
 from engines import ENGINES, IDLE
 
 from garden.cli import commands
-from garden.cli.main import ENGINES as COMMAND_ENGINES
 from garden.cli.main import main
-from garden.machines import ENGINES as MACHINE_ENGINES
 from garden.pipeline import SCRATCH, STAGES
 
 FIB = str(Path(__file__).parent.parent.parent / "docs" / "examples" / "fib.garden")
@@ -325,7 +323,3 @@ def test_ctrl_c_before_the_program_runs_is_no_traceback(capfd: Captured, monkeyp
     monkeypatch.setattr(commands, "read_program", interrupted)
     assert main(["check", FIB]) == 130
     assert capfd.readouterr() == ("", "garden: interrupted\n")
-
-
-def test_the_command_offers_the_engines_that_there_are() -> None:
-    assert COMMAND_ENGINES == MACHINE_ENGINES

@@ -54,6 +54,7 @@ from garden.bytecode.superinstructions import (
     leaves,
     parse,
 )
+from garden.common import WORD_SIZE
 from garden.ir import ir as op
 from garden.native.codegen.body import Body, field
 from garden.native.codegen.fusion import fusion_text
@@ -75,7 +76,6 @@ _LINE: Final = 64
 _PLACES: Final = {"a": 1, "b": 2, "c": 3}
 _IMM16_PLACE: Final = 2
 _IMM_PLACE: Final = 4
-_WORD: Final = 8
 #: The code does not change while it is executed.
 _CODE: Final = "!invariant.load !2"
 
@@ -165,7 +165,7 @@ class Handler(Body):
 
     def word(self, offset: int = 0) -> str:
         """A pointer to the present word, or so many bytes behind that."""
-        return self.beyond("%pc", "i8", _WORD * self.index + offset)
+        return self.beyond("%pc", "i8", WORD_SIZE * self.index + offset)
 
     def beyond(self, pointer: str, type: str, count: int | str) -> str:
         """A pointer so many elements behind another one."""
@@ -312,7 +312,7 @@ class Handler(Body):
     def _call(self) -> None:
         end = self.value(f"load ptr, ptr {field('frames_end')}")
         self.leave_if(self.value(f"icmp eq ptr {self.frames}, {end}"), "@more_frames")
-        self.line(f"store ptr {self.word(_WORD)}, ptr {self.frames}")
+        self.line(f"store ptr {self.word(WORD_SIZE)}, ptr {self.frames}")
         self.frames = self.beyond(self.frames, "i64", 1)
         self._jump(self._target())
 
@@ -518,7 +518,7 @@ def _adapters(runtime: RuntimeFunctions) -> Iterable[str]:
             arguments.append(body.value(f"load i64, ptr {body.beyond(body.host(), 'i64', 1)}"))
         result = body.to_word(signature.result, body.call(name, arguments))
         body.line(f"store i64 {result}, ptr %registers")
-        body.dispatch(body.word(_WORD))
+        body.dispatch(body.word(WORD_SIZE))
         yield body.function(f'@"{ADAPTER}{name}"', "hidden")
 
     body = Handler((), runtime)
@@ -527,7 +527,7 @@ def _adapters(runtime: RuntimeFunctions) -> Iterable[str]:
     body.line(f"store i64 {result}, ptr %registers")
     # It may have taken arguments off.
     body.load_spill()
-    body.dispatch(body.word(_WORD))
+    body.dispatch(body.word(WORD_SIZE))
     yield body.function(f'@"{ADAPTER}"', "hidden")
 
 

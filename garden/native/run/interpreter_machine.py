@@ -24,6 +24,7 @@ from allocators.collections import Vec
 from allocators.stack import StackAlloc
 from garden.bytecode.code import Code
 from garden.bytecode.ops import REGISTER_ARGUMENTS, REGISTERS
+from garden.common import WORD_SIZE
 from garden.errors import Trap
 from garden.native.cache import Cache, digest
 from garden.native.codegen.hosts import ADAPTER, native_call
@@ -37,7 +38,6 @@ from garden.vm.machine import FRAME_LIMIT, SPILL_BYTES, frames_to_add, spill_ove
 
 #: Bytes of the largest spill stack on the stack of the process.
 _MOST_ON_STACK: Final = 1 << 20
-_WORD: Final = 8
 #: Bytes of libc's `pthread_attr_t` at most.
 _ATTRIBUTES_BYTES: Final = 256
 _FUNCTION_OF_CODE: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
@@ -197,13 +197,13 @@ class InterpreterMachine(NativeMachine):
         if self._spill is not None:
             self._spill.push_all(words)
             return
-        size = _WORD * len(words)
+        size = WORD_SIZE * len(words)
         if size > self._spill_layout.size:
             raise self._no_room(size, 0)
         self._pushed.extend(words)
 
     def _no_room(self, size: int, in_use: int) -> AllocError:
-        return AllocError("stack", Layout(size, _WORD), limit=self._spill_layout.size, in_use=in_use)
+        return AllocError("stack", Layout(size, WORD_SIZE), limit=self._spill_layout.size, in_use=in_use)
 
     def _make_spill(self) -> None:
         """Have a block of the allocator as the spill stack from now on."""
@@ -218,7 +218,7 @@ class InterpreterMachine(NativeMachine):
         spill = self._spill
         if spill is None:
             context[_SPILL] = self._pushed.address
-            context[_SPILL_TOP] = self._pushed.address + _WORD * len(self._pushed)
+            context[_SPILL_TOP] = self._pushed.address + WORD_SIZE * len(self._pushed)
             context[_STACK_LIMIT] = self._lowest_stack()
         else:
             self._set_spill(spill)
@@ -236,8 +236,8 @@ class InterpreterMachine(NativeMachine):
         context = self._context
         address = self._frames.address
         context[_FRAMES] = address
-        context[_FRAMES_TOP] = address + _WORD * (1 + depth)
-        context[_FRAMES_END] = address + _WORD * len(self._frames)
+        context[_FRAMES_TOP] = address + WORD_SIZE * (1 + depth)
+        context[_FRAMES_END] = address + WORD_SIZE * len(self._frames)
 
     def _set_spill(self, spill: StackAlloc) -> None:
         context = self._context
@@ -246,7 +246,7 @@ class InterpreterMachine(NativeMachine):
 
     def _depth(self) -> int:
         """How many calls are active."""
-        return max(0, (self._context[_FRAMES_TOP] - self._context[_FRAMES]) // _WORD - 1)
+        return max(0, (self._context[_FRAMES_TOP] - self._context[_FRAMES]) // WORD_SIZE - 1)
 
     def _lowest_stack(self) -> int:
         """The lowest address of the stack of this thread."""
@@ -268,7 +268,7 @@ class InterpreterMachine(NativeMachine):
         """Names of the functions that were active when the last run ended, the entry first."""
         start = self.code.words.address
         # A frame returns behind its call.
-        pcs = [(address - start) // _WORD - 1 for address in self._frames.data[1 : 1 + self._depth()]]
+        pcs = [(address - start) // WORD_SIZE - 1 for address in self._frames.data[1 : 1 + self._depth()]]
         pcs.append(self._pc)
         return function_names(self.code, pcs)
 
@@ -277,7 +277,7 @@ class InterpreterMachine(NativeMachine):
         beyond = count - REGISTER_ARGUMENTS
         if beyond > 0:
             # The first one is on top.
-            top = self._context[_SPILL_TOP] - _WORD * beyond
+            top = self._context[_SPILL_TOP] - WORD_SIZE * beyond
             words.extend(words_at(top, beyond)[::-1])
             self._context[_SPILL_TOP] = top
         return words
@@ -299,7 +299,7 @@ class InterpreterMachine(NativeMachine):
                 # Of a group of words, the first ones are pushed.
                 self._context[_SPILL_TOP] = self._context[_SPILL_END]
                 size = self._context[_SPILL_END] - self._context[_SPILL]
-                raise AllocError("stack", Layout(_WORD, _WORD), limit=size, in_use=size)
+                raise AllocError("stack", Layout(WORD_SIZE, WORD_SIZE), limit=size, in_use=size)
             else:
                 return super()._serve_more(kind, a, b)
         except MemoryError as error:
@@ -328,7 +328,7 @@ class InterpreterMachine(NativeMachine):
                     self.allocator.deallocate(block, self._spill_layout)
 
 
-_ZERO_REGISTERS: Final = memoryview(bytes(_WORD * REGISTERS)).cast("q")
+_ZERO_REGISTERS: Final = memoryview(bytes(WORD_SIZE * REGISTERS)).cast("q")
 
 
 def _lowest_stack() -> int:

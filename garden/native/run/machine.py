@@ -27,6 +27,7 @@ import _thread
 import ctypes
 import os
 
+from garden.common import NOWHERE
 from garden.errors import GardenError, Trap
 from garden.native.context import (
     ARGUMENT_WORDS,
@@ -35,7 +36,6 @@ from garden.native.context import (
     FIELD,
     FIELDS,
     HOST_CALL,
-    NOWHERE,
     OUTPUT_BYTES,
     POLL,
     TABLE,
