@@ -35,8 +35,8 @@ def costs(path: Path) -> dict[str, object]:
             ast = compilation.parse()
             lowered = compilation.lower().value_count
             code = compilation.emit()
-            ops = [op_of(word) for word in code.words.view]
-            saves = [OPS[op].pushes or 1 for op in ops if op in (PUSH, PUSH2, PUSH3, STORE_SLOT)]
+            opcodes = [op_of(word) for word in code.words.view]
+            saves = [OPS[opcode].pushes or 1 for opcode in opcodes if opcode in (PUSH, PUSH2, PUSH3, STORE_SLOT)]
             products = {
                 "tokens": len(ast.tokens),
                 "nodes": len(ast),
