@@ -123,16 +123,12 @@ COMPARE: Final = 8
 
 # What `OPS` says of imm.
 NO_IMM: Final = 0
-IMM: Final = 1  # an Int
+IMM: Final = 1  # an Int of 32 bits
 BITS: Final = 2  # a constant of the row's type: Int, Bool as 0 or 1, or the bits of a Double
 SYMBOL: Final = 3  # a symbol: the text of a Str
 OFFSET: Final = 4  # bytes
 SIZE: Final = 5  # bytes
 COMPARISON: Final = 6  # one of the opcodes ILT ILE IEQ INE DLT DLE SEQ SNE
-
-#: What imm may be where it is an Int or an offset: the bytecode has 32 bits for it.
-MIN_IMM: Final = -(1 << 31)
-MAX_IMM: Final = (1 << 31) - 1
 
 #: How far removing an instruction whose result is unused changes what the program does.
 PURE: Final = 0  # not at all

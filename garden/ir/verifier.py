@@ -23,7 +23,7 @@ from typing import Final
 from allocators import Allocator
 from allocators._mypyc import mypyc_attr
 from allocators.collections import Vec
-from garden.common import WORD_SIZE
+from garden.common import MAX_IMM, MIN_IMM, WORD_SIZE
 from garden.ir import ir as op
 from garden.ir.blocks import count_predecessors
 from garden.ir.dominators import Dominators
@@ -406,10 +406,10 @@ class _Verifier:
         imm: int = ir.imm[inst]
         if (
             (kind == op.NO_IMM and imm)
-            or (kind == op.IMM and not op.MIN_IMM <= imm <= op.MAX_IMM)
+            or (kind == op.IMM and not MIN_IMM <= imm <= MAX_IMM)
             or (kind == op.BITS and ir.type[inst] == BOOL and imm not in (0, 1))
             or (kind == op.SYMBOL and not 0 <= imm < len(ir.checked.ast.symbols))
-            or (kind in (op.OFFSET, op.SIZE) and (not 0 <= imm <= op.MAX_IMM or imm % WORD_SIZE))
+            or (kind in (op.OFFSET, op.SIZE) and (not 0 <= imm <= MAX_IMM or imm % WORD_SIZE))
         ):
             self._complain(inst, f"imm cannot be {imm}")
 

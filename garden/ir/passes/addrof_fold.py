@@ -9,7 +9,8 @@ Any number of uses fold; the address goes when none is left.
 from __future__ import annotations
 
 from allocators import Allocator
-from garden.ir.ir import ADDROF, LOAD, MAX_IMM, STORE, Ir
+from garden.common import MAX_IMM
+from garden.ir.ir import ADDROF, LOAD, STORE, Ir
 from garden.ir.passes.counts import Counts
 
 

@@ -10,6 +10,7 @@ turned round. There is no `<=` with an immediate: `x <= 7` is `x < 8`.
 from __future__ import annotations
 
 from allocators import Allocator
+from garden.common import MAX_IMM, MIN_IMM
 from garden.ir.blocks import unlink_noops
 from garden.ir.ir import (
     CONST,
@@ -26,8 +27,6 @@ from garden.ir.ir import (
     INE,
     INE_IMM,
     ISUB,
-    MAX_IMM,
-    MIN_IMM,
     NOP,
     Ir,
 )
