@@ -22,7 +22,7 @@ import numpy
 
 from allocators import PageAlloc
 from benchmarks.languages_benchmark import SOURCES, WORKLOADS
-from garden.bytecode.ops import CALL, DEST, HALT, JMP, OPS, SOURCE, SWITCH, SYS, TAIL
+from garden.bytecode import ops as bytecode
 from garden.bytecode.superinstructions import (
     AHEAD,
     GUARDS,
@@ -61,7 +61,7 @@ class CountingHandler(Handler):
 
     def text(self, name: str) -> str:
         # The word that the last frame returns to is not among the code.
-        if self.run[0].code != HALT:
+        if self.run[0].code != bytecode.HALT:
             self._tally(0)
         return super().text(name)
 
@@ -121,12 +121,12 @@ def run_at(words: Sequence[int], index: int, length: int) -> Run | None:
             writers = ahead.pop(place)
         elif place and leaves(codes[place - 1]):
             return None
-        if code in (HALT, SWITCH):
+        if code in (bytecode.HALT, bytecode.SWITCH):
             return None
-        entry = OPS[code]
+        entry = bytecode.OPS[code]
         registers = [word >> 8 * position & 0xFF for position in (1, 2, 3)]
         back = [
-            place - writers[register] if kind == SOURCE and register in writers else 0
+            place - writers[register] if kind == bytecode.SOURCE and register in writers else 0
             for kind, register in zip((entry.a, entry.b, entry.c), registers, strict=True)
         ]
         skip = (word >> 32) - index - place if is_conditional(code) else 0
@@ -137,7 +137,7 @@ def run_at(words: Sequence[int], index: int, length: int) -> Run | None:
             ahead[end] = dict(writers)
         for position in written(code):
             writers.pop(registers[position - 1], None)
-        if entry.a == DEST and registers[0] not in [registers[position - 1] for position in written(code)[1:]]:
+        if entry.a == bytecode.DEST and registers[0] not in [registers[position - 1] for position in written(code)[1:]]:
             writers[registers[0]] = place
         steps.append(Step(code, skip, (back[0], back[1], back[2])))
     return tuple(steps)
@@ -191,7 +191,7 @@ def cost(profile: Profile, runs: Sequence[Run]) -> float:
     entries = numpy.zeros(size)
     for index, run in enumerate(assigned(profile, runs)):
         code = words[index] & 0xFF
-        if code in (CALL, SYS):
+        if code in (bytecode.CALL, bytecode.SYS):
             entries[index + 1] += counts[index]
         if not counts[index]:
             continue
@@ -210,7 +210,7 @@ def cost(profile: Profile, runs: Sequence[Run]) -> float:
                     ways[index, word >> 32] += taken
                     costs[index] += taken * WAIT_FOR_TARGET
                 parts[place + 1] += part - taken
-            elif step.code in (JMP, TAIL, CALL):
+            elif step.code in (bytecode.JMP, bytecode.TAIL, bytecode.CALL):
                 ways[index, word >> 32] += part
             elif not leaves(step.code):
                 parts[place + 1] += part
@@ -270,7 +270,7 @@ def show(run: Run) -> str:
     for step in run:
         known = ",".join([f"{name}={count}" for name, count in zip(("a", "b", "c"), step.back, strict=True) if count])
         skip = f"+{step.skip}" if step.skip else ""
-        words.append(OPS[step.code].name + skip + (f"({known})" if known else ""))
+        words.append(bytecode.OPS[step.code].name + skip + (f"({known})" if known else ""))
     return " ".join(words)
 
 

@@ -13,7 +13,8 @@ import pytest
 from program import Mismatch, compare
 
 from allocators import MetricAllocator
-from garden.bytecode.ops import OPS, PUSH, PUSH2, PUSH3, STORE_SLOT, op_of
+from garden.bytecode import ops
+from garden.bytecode.ops import op_of
 from garden.pipeline import Compilation, StageAllocators
 from garden.source import Source
 from garden.std import STANDARD
@@ -36,7 +37,11 @@ def costs(path: Path) -> dict[str, object]:
             lowered = compilation.lower().value_count
             code = compilation.emit()
             opcodes = [op_of(word) for word in code.words.view]
-            saves = [OPS[opcode].pushes or 1 for opcode in opcodes if opcode in (PUSH, PUSH2, PUSH3, STORE_SLOT)]
+            saves = [
+                ops.OPS[opcode].pushes or 1
+                for opcode in opcodes
+                if opcode in (ops.PUSH, ops.PUSH2, ops.PUSH3, ops.STORE_SLOT)
+            ]
             products = {
                 "tokens": len(ast.tokens),
                 "nodes": len(ast),

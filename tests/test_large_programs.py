@@ -12,7 +12,8 @@ from engines import ENGINES
 from program import Program
 from shapes import Shape
 
-from garden.bytecode.ops import JMP, LOOKUP, OPS, SWITCH, op_of
+from garden.bytecode import ops
+from garden.bytecode.ops import op_of
 from garden.pipeline import Compilation, StageAllocators
 from garden.source import Source
 from garden.std import STANDARD
@@ -185,8 +186,8 @@ def test_a_match_of_five_hundred_strings_that_gives_constants_is_one_lookup() ->
         'n == 0 { total }\n{ sum(n - 1 total + value(str.concat("kw_" str.from(n)))) } } }\n'
         "io.println(sum(600 0))"
     )
-    assert found[LOOKUP] == 1
-    assert found[SWITCH] == 0
+    assert found[ops.LOOKUP] == 1
+    assert found[ops.SWITCH] == 0
     # Nothing but the loop compares.
     assert sum(found.values()) < 30
 
@@ -194,8 +195,8 @@ def test_a_match_of_five_hundred_strings_that_gives_constants_is_one_lookup() ->
 def test_a_match_of_a_thousand_dense_integers_is_one_lookup_or_one_switch() -> None:
     call = "io.println(f(arr.get([7] 0)))"
     found = opcodes(f"{HEAD}{shapes.match(1000).garden}{call}")
-    assert (found[LOOKUP], found[SWITCH]) == (1, 0)
+    assert (found[ops.LOOKUP], found[ops.SWITCH]) == (1, 0)
     arms = "\n".join([f"n == {key} {{ io.println({key}) {key} }}" for key in range(1000)])
     found = opcodes(f"{HEAD}fn f(n:Int) Int {{ match {{\n{arms}\n{{ -1 }} }} }}\n{call}")
-    assert (found[LOOKUP], found[SWITCH]) == (0, 1)
-    assert sum([count for op, count in found.items() if OPS[op].name.startswith("jmp") and op != JMP]) == 0
+    assert (found[ops.LOOKUP], found[ops.SWITCH]) == (0, 1)
+    assert sum([count for op, count in found.items() if ops.OPS[op].name.startswith("jmp") and op != ops.JMP]) == 0

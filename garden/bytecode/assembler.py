@@ -10,8 +10,8 @@ from typing import Final, Generic, TypeVar
 
 from allocators import Allocator
 from allocators._mypyc import i64, mypyc_attr
+from garden.bytecode import ops as bytecode
 from garden.bytecode.code import Code
-from garden.bytecode.ops import MOV, NOP, POP, POP2, PUSH, PUSH2
 
 A = TypeVar("A", bound=Allocator, covariant=True)
 
@@ -46,7 +46,7 @@ class Assembler(Generic[A]):
 
     def _grow(self) -> None:
         more = max(len(self.code.words), _FIRST_WORDS)
-        self.code.words.fill(NOP, more)
+        self.code.words.fill(bytecode.NOP, more)
         self.code.positions.fill(0, more)
         self._limit = len(self.code.words)
         self._words = self.code.words.data
@@ -64,13 +64,13 @@ class Assembler(Generic[A]):
         return word >> 32
 
     def move(self, target: i64, source: i64) -> None:
-        self.emit_word(source << 16 | target << 8 | MOV)
+        self.emit_word(source << 16 | target << 8 | bytecode.MOV)
 
     def push(self, register: i64) -> None:
-        self._pack(PUSH, PUSH2, register)
+        self._pack(bytecode.PUSH, bytecode.PUSH2, register)
 
     def pop(self, register: i64) -> None:
-        self._pack(POP, POP2, register)
+        self._pack(bytecode.POP, bytecode.POP2, register)
 
     def _pack(self, single: i64, double: i64, register: i64) -> None:
         """Append to a push or pop of one or two registers that stands right before, or emit a new one."""

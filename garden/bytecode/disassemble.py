@@ -24,28 +24,14 @@ from bisect import bisect_right
 from typing import Final
 
 from allocators import Allocator
+from garden.bytecode import ops as bytecode
 from garden.bytecode.code import Code
 from garden.bytecode.ops import (
-    CALL,
-    CONSTANT,
-    COUNT,
-    DEST,
-    DROPPED,
-    HOST,
-    IMM,
-    IMM16,
-    LOOKUP,
-    OPS,
-    SLOT,
-    SOURCE,
-    SWITCH,
     TABLE_COUNT,
     TABLE_DEFAULT,
     TABLE_FIRST,
     TABLE_KIND,
     TABLE_SLOTS,
-    TAIL,
-    TARGET,
     Op,
     a_of,
     b_of,
@@ -88,13 +74,13 @@ class _Disassembler:
             self._note_targets(word)
 
     def _note_targets(self, word: int) -> None:
-        entry = OPS[opcode_of(word)]
+        entry = bytecode.OPS[opcode_of(word)]
         imm = imm_of(word)
-        if entry.imm == TARGET and entry.code not in (CALL, TAIL):
+        if entry.imm == bytecode.TARGET and entry.code not in (bytecode.CALL, bytecode.TAIL):
             self.targets.add(imm)
-        elif entry.code in (SWITCH, LOOKUP):
+        elif entry.code in (bytecode.SWITCH, bytecode.LOOKUP):
             self.tables[imm] = entry.code
-            if entry.code == SWITCH:
+            if entry.code == bytecode.SWITCH:
                 constants = self.code.constants
                 end = imm + TABLE_SLOTS + constants[imm + TABLE_COUNT]
                 self.targets.update(constants[imm + TABLE_DEFAULT : end])
@@ -149,7 +135,7 @@ class _Disassembler:
         step = WORD_SIZE if constants[index + TABLE_KIND] else 1
         first = constants[index + TABLE_FIRST]
         default = constants[index + TABLE_DEFAULT]
-        name = OPS[opcode].name
+        name = bytecode.OPS[opcode].name
         slots = f"{count} slots from {self._constant(first)}" if count else "no slots"
         lines.append(f"  {index:04}:    {name} {slots}, else {self._slot(opcode, default)}")
         for slot in range(count):
@@ -159,7 +145,7 @@ class _Disassembler:
         return index + TABLE_SLOTS + int(count)
 
     def _slot(self, opcode: int, value: int) -> str:
-        return f"{value:04}" if opcode == SWITCH else self._constant(value)
+        return f"{value:04}" if opcode == bytecode.SWITCH else self._constant(value)
 
     # Instructions.
 
@@ -183,28 +169,32 @@ class _Disassembler:
         return source.text[start:end].decode("utf-8", "replace").strip()
 
     def _instruction(self, word: int) -> str:
-        entry = OPS[opcode_of(word)]
+        entry = bytecode.OPS[opcode_of(word)]
         operands = []
         for kind, field in ((entry.a, a_of(word)), (entry.b, b_of(word)), (entry.c, c_of(word))):
-            if kind in (DEST, SOURCE):
+            if kind in (bytecode.DEST, bytecode.SOURCE):
                 operands.append(f"r{field}")
-            elif kind == COUNT:
+            elif kind == bytecode.COUNT:
                 operands.append(f"#{field}")
-            elif kind == IMM16:
+            elif kind == bytecode.IMM16:
                 operands.append(f"#{imm16_of(word)}")
         operands.extend(self._imm(entry, imm_of(word)))
         return f"{entry.name} {', '.join(operands)}".rstrip()
 
     def _imm(self, entry: Op, imm: int) -> tuple[str, ...]:
-        if entry.imm in (IMM, DROPPED):
+        if entry.imm in (bytecode.IMM, bytecode.DROPPED):
             return (f"#{imm}",)
-        if entry.imm == SLOT:
+        if entry.imm == bytecode.SLOT:
             return (f"top-{imm}" if imm else "top",)
-        if entry.imm == CONSTANT:
+        if entry.imm == bytecode.CONSTANT:
             return (f"[{imm:04}]",)
-        if entry.imm == HOST:
+        if entry.imm == bytecode.HOST:
             return (f"{imm} <{self.code.checked.hosts[imm].path}>",)
-        if entry.imm == TARGET:
+        if entry.imm == bytecode.TARGET:
             name = self.names.get(imm)
-            return (f"{imm:04} <{name}>" if name is not None and entry.code in (CALL, TAIL) else f"{imm:04}",)
+            return (
+                f"{imm:04} <{name}>"
+                if name is not None and entry.code in (bytecode.CALL, bytecode.TAIL)
+                else f"{imm:04}",
+            )
         return ()

@@ -28,25 +28,8 @@ from typing import Final, Generic, TypeVar
 from allocators import Allocator
 from allocators._mypyc import i64, mypyc_attr
 from allocators.collections import Vec
-from garden.ir.ir import (
-    ALLOC,
-    BOOL_TO_INT,
-    BRANCH,
-    BRANCH_CMP,
-    BRANCH_CMP_IMM,
-    CALL,
-    CONST_STR,
-    COPY,
-    JUMP,
-    RET,
-    SNE,
-    STORE,
-    SWITCH,
-    SYS,
-    TAIL,
-    TRAPS,
-    Ir,
-)
+from garden.ir import ir as op
+from garden.ir.ir import Ir
 from garden.ir.operands import EFFECTS
 from garden.ir.order import BlockOrder
 
@@ -124,24 +107,24 @@ class Liveness(Generic[S]):
             self._scan_terminator(items[count - 1], rank)
             for index in range(count - 2, -1, -1):
                 row = items[index]
-                op: i64 = ops[row]
-                if op <= CONST_STR:
+                opcode: i64 = ops[row]
+                if opcode <= op.CONST_STR:
                     continue
-                if op < CALL:
-                    if heads[row] == 0 and EFFECTS[op] != TRAPS:
+                if opcode < op.CALL:
+                    if heads[row] == 0 and EFFECTS[opcode] != op.TRAPS:
                         continue
-                    if op <= SNE:
+                    if opcode <= op.SNE:
                         self._use(right[row], rank)
                     operand: int = left[row]
                     self._use(operand, rank)
-                    if op == BOOL_TO_INT:
+                    if opcode == op.BOOL_TO_INT:
                         hints[operand] = hints[row]
-                elif op <= SYS:
+                elif opcode <= op.SYS:
                     self._scan_arguments(row, rank)
-                elif op in (STORE, COPY):
+                elif opcode in (op.STORE, op.COPY):
                     self._use(right[row], rank)
                     self._use(left[row], rank)
-                elif op != ALLOC and heads[row]:
+                elif opcode != op.ALLOC and heads[row]:
                     self._use(left[row], rank)
 
     def _use(self, value: i64, rank: i64) -> None:
@@ -176,26 +159,26 @@ class Liveness(Generic[S]):
 
     def _scan_terminator(self, row: int, rank: i64) -> None:
         ir = self._ir
-        op: int = ir.op[row]
-        if op == RET:
+        opcode: int = ir.op[row]
+        if opcode == op.RET:
             value: int = ir.a[row]
             if value:
                 self._use(value, rank)
                 self.hints.data[value] = 1
-        elif op == TAIL:
+        elif opcode == op.TAIL:
             self._scan_arguments(row, rank)
-        elif op == SWITCH:
+        elif opcode == op.SWITCH:
             pool = ir.pool.data
             cases: int = ir.b[row]
             for cell in range(cases + pool[cases], cases, -2):
                 self._scan_edge(pool[cell], rank)
             self._use(ir.a[row], rank)
         else:
-            if op != JUMP:
+            if opcode != op.JUMP:
                 self._scan_edge(ir.d[row], rank)
             self._scan_edge(ir.c[row], rank)
-            if op in (BRANCH, BRANCH_CMP, BRANCH_CMP_IMM):
-                if op == BRANCH_CMP:
+            if opcode in (op.BRANCH, op.BRANCH_CMP, op.BRANCH_CMP_IMM):
+                if opcode == op.BRANCH_CMP:
                     self._use(ir.b[row], rank)
                 self._use(ir.a[row], rank)
 

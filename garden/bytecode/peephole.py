@@ -21,25 +21,9 @@ from typing import Final
 from allocators import Allocator
 from allocators._mypyc import i64
 from allocators.collections import Vec
+from garden.bytecode import ops as bytecode
 from garden.bytecode.code import FUNCTION_END, FUNCTION_FIRST, Code
-from garden.bytecode.ops import (
-    CALL,
-    CONSTANT,
-    DEST,
-    JMP,
-    MOV,
-    NOP,
-    OPS,
-    RET,
-    SOURCE,
-    SWITCH,
-    SYS,
-    TABLE_COUNT,
-    TABLE_DEFAULT,
-    TABLE_SLOTS,
-    TAIL,
-    TARGET,
-)
+from garden.bytecode.ops import TABLE_COUNT, TABLE_DEFAULT, TABLE_SLOTS
 
 # Flags by opcode.
 _JUMPS: Final = 1  # it has a target inside its function
@@ -56,24 +40,24 @@ _WINDOW: Final = 8
 
 
 def _flags(op: int) -> int:
-    entry = OPS[op]
+    entry = bytecode.OPS[op]
     flags = _ENDS if entry.terminator else 0
-    if entry.imm == TARGET:
-        flags |= _TARGETS if op in (CALL, TAIL) else _TARGETS | _JUMPS
-    if entry.a == DEST and entry.b != DEST:
+    if entry.imm == bytecode.TARGET:
+        flags |= _TARGETS if op in (bytecode.CALL, bytecode.TAIL) else _TARGETS | _JUMPS
+    if entry.a == bytecode.DEST and entry.b != bytecode.DEST:
         flags |= _MAKES
-    if op == SWITCH and entry.imm == CONSTANT:
+    if op == bytecode.SWITCH and entry.imm == bytecode.CONSTANT:
         flags |= _HAS_TABLE
-    if entry.a == SOURCE:
+    if entry.a == bytecode.SOURCE:
         flags |= _READS_A
-    if entry.b == SOURCE:
+    if entry.b == bytecode.SOURCE:
         flags |= _READS_B
-    if entry.c == SOURCE:
+    if entry.c == bytecode.SOURCE:
         flags |= _READS_C
     return flags
 
 
-_FLAGS: Final = bytes([_flags(op) for op in range(len(OPS))])
+_FLAGS: Final = bytes([_flags(op) for op in range(len(bytecode.OPS))])
 
 
 def peephole(code: Code[Allocator], scratch: Allocator) -> int:
@@ -104,7 +88,7 @@ def _thread_jumps(code: Code[Allocator], targeted: memoryview) -> None:
         if flags & _JUMPS:
             target = _final(words, word >> 32)
             beyond: i64 = words[target]
-            if word & 0xFF == JMP and beyond & 0xFF == RET:
+            if word & 0xFF == bytecode.JMP and beyond & 0xFF == bytecode.RET:
                 words[pc] = beyond
                 continue
             words[pc] = target << 32 | word & 0xFFFFFFFF
@@ -119,7 +103,7 @@ def _thread_jumps(code: Code[Allocator], targeted: memoryview) -> None:
 
 def _final(words: memoryview, target: i64) -> i64:
     word: i64 = words[target]
-    return word >> 32 if word & 0xFF == JMP else target
+    return word >> 32 if word & 0xFF == bytecode.JMP else target
 
 
 def _remove(code: Code[Allocator], targeted: memoryview) -> int:
@@ -128,24 +112,24 @@ def _remove(code: Code[Allocator], targeted: memoryview) -> int:
     count = len(code.words)
     removed = 0
     reachable = True
-    before: i64 = NOP
+    before: i64 = bytecode.NOP
     for pc in range(count):
         word: i64 = words[pc]
         op = word & 0xFF
         if targeted[pc]:
             reachable = True
-            before = NOP
-        if not reachable or op == NOP:
-            words[pc] = NOP
+            before = bytecode.NOP
+        if not reachable or op == bytecode.NOP:
+            words[pc] = bytecode.NOP
             removed += 1
             continue
-        if op == MOV:
+        if op == bytecode.MOV:
             source = word >> 16 & 0xFF
             target = word >> 8 & 0xFF
             if source == target:
-                words[pc] = NOP
+                words[pc] = bytecode.NOP
                 removed += 1
-                before = NOP
+                before = bytecode.NOP
                 continue
             if (
                 _FLAGS[before & 0xFF] & _MAKES
@@ -153,14 +137,14 @@ def _remove(code: Code[Allocator], targeted: memoryview) -> int:
                 and _dies(words, targeted, pc + 1, count, source)
             ):
                 words[pc - 1] = before & ~0xFF00 | target << 8
-                words[pc] = NOP
+                words[pc] = bytecode.NOP
                 removed += 1
-                before = NOP
+                before = bytecode.NOP
                 continue
         elif _FLAGS[op] & _ENDS:
             reachable = False
-            if op == JMP and word >> 32 == pc + 1:
-                words[pc] = NOP
+            if op == bytecode.JMP and word >> 32 == pc + 1:
+                words[pc] = bytecode.NOP
                 removed += 1
                 reachable = True
         before = word
@@ -176,7 +160,7 @@ def _dies(words: memoryview, targeted: memoryview, start: i64, count: i64, regis
     while pc < end and not targeted[pc]:
         word: i64 = words[pc]
         op = word & 0xFF
-        if op == RET:
+        if op == bytecode.RET:
             return register != 0
         flags = _FLAGS[op]
         if (
@@ -184,7 +168,7 @@ def _dies(words: memoryview, targeted: memoryview, start: i64, count: i64, regis
             or (flags & _READS_B and word >> 16 & 0xFF == register)
             or (flags & _READS_C and word >> 24 & 0xFF == register)
             or flags & (_TARGETS | _ENDS)
-            or op == SYS
+            or op == bytecode.SYS
         ):
             return False
         if flags & _MAKES and word >> 8 & 0xFF == register:
@@ -207,7 +191,7 @@ def _compact(code: Code[Allocator], scratch: Allocator) -> None:
         place = 0
         for pc in range(count):
             places[pc] = place
-            if words[pc] & 0xFF != NOP:
+            if words[pc] & 0xFF != bytecode.NOP:
                 place += 1
         places[count] = place
         place = 0
@@ -220,7 +204,7 @@ def _compact(code: Code[Allocator], scratch: Allocator) -> None:
                 table = word >> 32
                 for slot in range(table + TABLE_DEFAULT, table + TABLE_SLOTS + constants[table + TABLE_COUNT]):
                     constants[slot] = places[constants[slot]]
-            elif word & 0xFF == NOP:
+            elif word & 0xFF == bytecode.NOP:
                 continue
             words[place] = word
             positions[place] = positions[pc]

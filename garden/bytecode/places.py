@@ -18,13 +18,15 @@ from typing import Final, Generic, TypeVar
 from allocators import Allocator
 from allocators._mypyc import i64, mypyc_attr
 from allocators.collections import Vec
+from garden.bytecode import ops as bytecode
 from garden.bytecode.assembler import Assembler
 from garden.bytecode.constants import ConstantPool
 from garden.bytecode.liveness import RANK_SHIFT, Liveness
 from garden.bytecode.moves import ParallelMoves
-from garden.bytecode.ops import DROP, LOAD_CONST, LOAD_IMM, LOAD_SLOT, REGISTER_ARGUMENTS, REGISTERS, STORE_SLOT
+from garden.bytecode.ops import REGISTER_ARGUMENTS, REGISTERS
 from garden.common import MAX_IMM, MIN_IMM
-from garden.ir.ir import CONST, CONST_STR, UNDEFINED, Ir
+from garden.ir import ir as op
+from garden.ir.ir import Ir
 
 A = TypeVar("A", bound=Allocator, covariant=True)
 S = TypeVar("S", bound=Allocator, covariant=True)
@@ -189,8 +191,8 @@ class Places(Generic[A, S]):
         return head >> RANK_SHIFT >= self.rank
 
     def is_constant(self, value: i64) -> bool:
-        op: i64 = self._ops[value]
-        return UNDEFINED <= op <= CONST_STR
+        opcode: i64 = self._ops[value]
+        return op.UNDEFINED <= opcode <= op.CONST_STR
 
     def needs_saving(self, value: i64) -> bool:
         """Whether a value is lost when its register is."""
@@ -274,29 +276,29 @@ class Places(Generic[A, S]):
             self.assembler.push(register)
             self.depth += 1
         else:
-            self.assembler.emit(STORE_SLOT, register, 0, 0, self.depth - 1 - slot)
+            self.assembler.emit(bytecode.STORE_SLOT, register, 0, 0, self.depth - 1 - slot)
         self.write_slot(slot, value)
 
     def load_slot(self, register: i64, slot: i64) -> None:
-        self.assembler.emit(LOAD_SLOT, register, 0, 0, self.depth - 1 - slot)
+        self.assembler.emit(bytecode.LOAD_SLOT, register, 0, 0, self.depth - 1 - slot)
 
     def drop(self, depth: i64) -> None:
         """Leave so many words on the spill stack."""
         if self.depth > depth:
-            self.assembler.emit(DROP, 0, 0, 0, self.depth - depth)
+            self.assembler.emit(bytecode.DROP, 0, 0, 0, self.depth - depth)
             self.depth = depth
 
     # Loads.
 
     def load(self, register: i64, value: i64) -> None:
         """Put a constant or the value of a slot into a register; the last read of the top slot pops it."""
-        op: i64 = self._ops[value]
-        if op == CONST:
+        opcode: i64 = self._ops[value]
+        if opcode == op.CONST:
             self.load_word(register, self._imms[value])
-        elif op == CONST_STR:
+        elif opcode == op.CONST_STR:
             self.load_string(register, self._imms[value])
-        elif op == UNDEFINED:
-            self.assembler.emit(LOAD_IMM, register, 0, 0, 0)
+        elif opcode == op.UNDEFINED:
+            self.assembler.emit(bytecode.LOAD_IMM, register, 0, 0, 0)
         else:
             slot: i64 = self.slots.data[value]
             if slot == self.depth - 1 and not self.is_live(value):
@@ -308,12 +310,12 @@ class Places(Generic[A, S]):
     def load_word(self, register: i64, value: int) -> None:
         if MIN_IMM <= value <= MAX_IMM:
             if value != self._known_value or register != self._known_register or self.assembler.pc != self._known_pc:
-                self.assembler.emit(LOAD_IMM, register, 0, 0, value)
+                self.assembler.emit(bytecode.LOAD_IMM, register, 0, 0, value)
         else:
-            self.assembler.emit(LOAD_CONST, register, 0, 0, self._constants.wide(value))
+            self.assembler.emit(bytecode.LOAD_CONST, register, 0, 0, self._constants.wide(value))
 
     def load_string(self, register: i64, symbol: int) -> None:
-        self.assembler.emit(LOAD_CONST, register, 0, 0, self._constants.string(symbol))
+        self.assembler.emit(bytecode.LOAD_CONST, register, 0, 0, self._constants.string(symbol))
 
     def know(self, register: i64, value: i64) -> None:
         """Whenever control comes to the current pc, `register` has that number in it, unless it is -1."""
@@ -403,7 +405,7 @@ class Places(Generic[A, S]):
         used = ~self.free & self.allocatable
         register = lowest(used) if used else self.scratch
         if used == 0:
-            self.assembler.emit(LOAD_IMM, register, 0, 0, 0)
+            self.assembler.emit(bytecode.LOAD_IMM, register, 0, 0, 0)
         self.assembler.push(register)
         self.depth += 1
 
@@ -411,6 +413,6 @@ class Places(Generic[A, S]):
         """Move the topmost `count` words down to slot `base`, and drop what is above."""
         if self.depth - count > base:
             for index in range(count):
-                self.assembler.emit(LOAD_SLOT, self.scratch, 0, 0, count - 1 - index)
-                self.assembler.emit(STORE_SLOT, self.scratch, 0, 0, self.depth - 1 - base - index)
+                self.assembler.emit(bytecode.LOAD_SLOT, self.scratch, 0, 0, count - 1 - index)
+                self.assembler.emit(bytecode.STORE_SLOT, self.scratch, 0, 0, self.depth - 1 - base - index)
         self.drop(base + count)

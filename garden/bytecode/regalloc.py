@@ -26,7 +26,8 @@ from allocators.collections import Vec
 from garden.bytecode.liveness import NUMBER, RANK_SHIFT, Liveness
 from garden.bytecode.ops import REGISTERS
 from garden.bytecode.places import Places, lowest, only
-from garden.ir.ir import CALL, Ir
+from garden.ir import ir as op
+from garden.ir.ir import Ir
 
 A = TypeVar("A", bound=Allocator, covariant=True)
 S = TypeVar("S", bound=Allocator, covariant=True)
@@ -283,7 +284,7 @@ class RegisterAllocator(Generic[A, S]):
         zone = only(self._in_registers(count)) - 1
         self._next_zone = zone
         self._next_lost = zone | 1
-        if self._ops[row] == CALL:
+        if self._ops[row] == op.CALL:
             self._next_lost |= self.clobbers.data[self._ir.a[row]]
 
     def _in_registers(self, count: i64) -> i64:

@@ -21,7 +21,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from garden.bytecode.ops import CALL, DEST, JMP, OPS, SOURCE, SYS, TAIL, TARGET
+from garden.bytecode import ops as bytecode
 
 #: The code of the first superinstruction, and how many codes there are.
 FIRST: Final = 128
@@ -31,8 +31,8 @@ CODES: Final = 256
 GUARDS: Final = tuple(
     [
         f"{op.name}+{len(body.split()) + 1} {body}"
-        for op in OPS
-        if op.imm == TARGET and op.a == SOURCE
+        for op in bytecode.OPS
+        if op.imm == bytecode.TARGET and op.a == bytecode.SOURCE
         for body in ("ret", "mov ret", "load_imm ret")
     ]
 )
@@ -74,7 +74,7 @@ SUPERINSTRUCTIONS: Final[tuple[str, ...]] = (
 )
 
 _WORD: Final = re.compile(r"([a-z0-9_]+)(?:\+(\d))?(?:\(([abc=\d,]+)\))?")
-_BY_NAME: Final = {op.name: op.code for op in OPS}
+_BY_NAME: Final = {op.name: op.code for op in bytecode.OPS}
 _FIELDS: Final = "abc"
 
 # What must be so for a run to match: three bytes, of which these are the first. The others are x and y, offsets in
@@ -124,18 +124,18 @@ def opcode_of(word: int) -> int:
 
 def is_conditional(code: int) -> bool:
     """Whether an instruction is a jump that may not be taken."""
-    return OPS[code].imm == TARGET and code not in (JMP, TAIL, CALL)
+    return bytecode.OPS[code].imm == bytecode.TARGET and code not in (bytecode.JMP, bytecode.TAIL, bytecode.CALL)
 
 
 def leaves(code: int) -> bool:
     """Whether control is never at the next word behind an instruction, as far as a run can see."""
-    return OPS[code].terminator or code in (CALL, SYS)
+    return bytecode.OPS[code].terminator or code in (bytecode.CALL, bytecode.SYS)
 
 
 def written(code: int) -> tuple[int, ...]:
     """The operands that an instruction writes, as their places in a word: 1 for a, 2 for b, 3 for c."""
-    op = OPS[code]
-    return tuple([place for place, kind in enumerate((op.a, op.b, op.c), 1) if kind == DEST])
+    op = bytecode.OPS[code]
+    return tuple([place for place, kind in enumerate((op.a, op.b, op.c), 1) if kind == bytecode.DEST])
 
 
 def passed_over(run: Run, index: int) -> set[int]:

@@ -19,37 +19,9 @@ from typing import Final
 from allocators import Allocator
 from allocators._mypyc import mypyc_attr
 from allocators.collections import Vec
+from garden.bytecode import ops as bytecode
 from garden.bytecode.code import FUNCTION_FIRST, FUNCTION_PARAMETERS, Code
-from garden.bytecode.ops import (
-    CALL,
-    CONSTANT,
-    COUNT,
-    DEST,
-    DROPPED,
-    HALT,
-    HOST,
-    IMM,
-    IMM16,
-    OPS,
-    REGISTERS,
-    RET,
-    SLOT,
-    SOURCE,
-    SWITCH,
-    SYS,
-    TABLE_COUNT,
-    TABLE_DEFAULT,
-    TABLE_SLOTS,
-    TAIL,
-    TARGET,
-    UNUSED,
-    Op,
-    a_of,
-    b_of,
-    c_of,
-    imm_of,
-    op_of,
-)
+from garden.bytecode.ops import REGISTERS, TABLE_COUNT, TABLE_DEFAULT, TABLE_SLOTS, Op, a_of, b_of, c_of, imm_of, op_of
 from garden.bytecode.places import register_arguments
 
 #: No more is said of code that is that wrong.
@@ -152,9 +124,9 @@ class _Verifier:
             return
         entry: int = code.functions.columns[FUNCTION_FIRST][len(code.functions) - 1]
         words = code.words.data
-        if op_of(words[code.entry]) != CALL or imm_of(words[code.entry]) != entry:
+        if op_of(words[code.entry]) != bytecode.CALL or imm_of(words[code.entry]) != entry:
             self._complain(code.entry, "the run does not start with a call of the entry")
-        if op_of(words[code.entry + 1]) != HALT:
+        if op_of(words[code.entry + 1]) != bytecode.HALT:
             self._complain(code.entry + 1, "the run does not end with a halt")
 
     # Single words.
@@ -168,50 +140,50 @@ class _Verifier:
             self._end = ends[row]
             for pc in range(self._first, self._end):
                 word: int = words[pc]
-                if op_of(word) >= len(OPS):
+                if op_of(word) >= len(bytecode.OPS):
                     self._complain(pc, f"no opcode has the number {op_of(word)}")
                     continue
-                entry = OPS[op_of(word)]
+                entry = bytecode.OPS[op_of(word)]
                 self._check_field(pc, entry.a, a_of(word))
                 self._check_field(pc, entry.b, b_of(word))
-                if entry.b != IMM16:
+                if entry.b != bytecode.IMM16:
                     self._check_field(pc, entry.c, c_of(word))
                 self._check_imm(pc, entry, word)
-            last = OPS[op_of(words[self._end - 1]) % len(OPS)]
+            last = bytecode.OPS[op_of(words[self._end - 1]) % len(bytecode.OPS)]
             if not last.terminator:
                 self._complain(self._end - 1, f"the function ends with {last.name}")
 
     def _check_field(self, pc: int, kind: int, field: int) -> None:
-        if kind in (DEST, SOURCE) and field >= self._registers:
+        if kind in (bytecode.DEST, bytecode.SOURCE) and field >= self._registers:
             self._complain(pc, f"there is no register r{field}")
-        elif kind == UNUSED and field:
+        elif kind == bytecode.UNUSED and field:
             self._complain(pc, f"a field without meaning is {field}")
 
     def _check_imm(self, pc: int, entry: Op, word: int) -> None:
         imm = imm_of(word)
         code = self._code
-        if entry.imm == UNUSED:
-            self._check_field(pc, UNUSED, imm)
-        elif entry.imm == TARGET:
-            if entry.code in (CALL, TAIL):
+        if entry.imm == bytecode.UNUSED:
+            self._check_field(pc, bytecode.UNUSED, imm)
+        elif entry.imm == bytecode.TARGET:
+            if entry.code in (bytecode.CALL, bytecode.TAIL):
                 if not self._starts_function(imm):
                     self._complain(pc, f"no function starts at {imm}")
             elif not self._first <= imm < self._end:
                 self._complain(pc, f"a jump out of the function, to {imm}")
-        elif entry.imm == CONSTANT:
+        elif entry.imm == bytecode.CONSTANT:
             if not 0 <= imm < len(code.constants):
                 self._complain(pc, f"there is no constant {imm}")
-            elif entry.a != DEST or entry.b != UNUSED:
-                self._check_table(pc, imm, entry.code == SWITCH)
-        elif entry.imm == HOST:
+            elif entry.a != bytecode.DEST or entry.b != bytecode.UNUSED:
+                self._check_table(pc, imm, entry.code == bytecode.SWITCH)
+        elif entry.imm == bytecode.HOST:
             hosts = code.checked.hosts
             if not 0 <= imm < len(hosts):
                 self._complain(pc, f"there is no host function {imm}")
-            elif entry.a == COUNT and a_of(word) != len(hosts[imm].parameters):
+            elif entry.a == bytecode.COUNT and a_of(word) != len(hosts[imm].parameters):
                 self._complain(pc, f"{a_of(word)} arguments for {hosts[imm].path}")
-        elif entry.imm == DROPPED and imm <= 0:
+        elif entry.imm == bytecode.DROPPED and imm <= 0:
             self._complain(pc, f"{imm} words to drop")
-        elif entry.imm not in (IMM, SLOT, DROPPED):
+        elif entry.imm not in (bytecode.IMM, bytecode.SLOT, bytecode.DROPPED):
             self._complain(pc, f"an immediate of unknown kind {entry.imm}")
 
     def _starts_function(self, pc: int) -> bool:
@@ -244,9 +216,9 @@ class _Verifier:
             written = 0
             for pc in range(firsts[row], ends[row]):
                 word: int = words[pc]
-                entry = OPS[op_of(word)]
+                entry = bytecode.OPS[op_of(word)]
                 written |= _written_by(entry, word)
-                if entry.code in (CALL, TAIL):
+                if entry.code in (bytecode.CALL, bytecode.TAIL):
                     callee: int = self._rows.data[imm_of(word)]
                     calls.append(row)
                     calls.append(calls.data[callee])
@@ -279,7 +251,7 @@ class _Verifier:
         while len(self._pending):
             pc: int = self._pending.pop()
             word: int = words[pc]
-            entry = OPS[op_of(word)]
+            entry = bytecode.OPS[op_of(word)]
             depth = self._depth_after(pc, entry, word)
             written: int = self._written.data[pc]
             if self._read_by(entry, word) & ~written:
@@ -287,14 +259,14 @@ class _Verifier:
                 continue
             if depth < 0:
                 continue
-            if entry.code == CALL:
+            if entry.code == bytecode.CALL:
                 written &= ~self._writes.data[self._rows.data[imm_of(word)]]
             written |= _written_by(entry, word)
-            if entry.code == SWITCH:
+            if entry.code == bytecode.SWITCH:
                 table = imm_of(word)
                 for place in range(table + TABLE_DEFAULT, table + TABLE_SLOTS + constants[table + TABLE_COUNT]):
                     self._reach(pc, constants[place], depth, written)
-            elif entry.imm == TARGET and entry.code != CALL and entry.code != TAIL:
+            elif entry.imm == bytecode.TARGET and entry.code != bytecode.CALL and entry.code != bytecode.TAIL:
                 self._reach(pc, imm_of(word), depth, written)
             if not entry.terminator:
                 self._reach(pc, pc + 1, depth, written)
@@ -322,18 +294,18 @@ class _Verifier:
         """The depth of the spill stack behind a word, or -1 where there is something wrong with it."""
         depth: int = self._depths.data[pc]
         imm = imm_of(word)
-        if entry.imm == SLOT and not 0 <= imm < depth:
+        if entry.imm == bytecode.SLOT and not 0 <= imm < depth:
             self._complain(pc, f"there is no slot {imm} among {depth}")
-        if entry.code == RET and depth:
+        if entry.code == bytecode.RET and depth:
             self._complain(pc, f"a return with {depth} words on the spill stack")
-        elif entry.code == TAIL and depth != self._stack_arguments(imm):
+        elif entry.code == bytecode.TAIL and depth != self._stack_arguments(imm):
             self._complain(pc, f"a tail call with {depth} words on the spill stack, not {self._stack_arguments(imm)}")
         depth += entry.pushes
-        if entry.imm == DROPPED:
+        if entry.imm == bytecode.DROPPED:
             depth -= imm
-        elif entry.code == CALL:
+        elif entry.code == bytecode.CALL:
             depth -= self._stack_arguments(imm)
-        elif entry.code == SYS:
+        elif entry.code == bytecode.SYS:
             depth -= max(0, a_of(word) - self._register_arguments)
         if depth < 0:
             self._complain(pc, f"{entry.name} takes more off the spill stack than is there")
@@ -342,27 +314,27 @@ class _Verifier:
     def _read_by(self, entry: Op, word: int) -> int:
         """The registers that a word reads."""
         registers = 0
-        if entry.a == SOURCE:
+        if entry.a == bytecode.SOURCE:
             registers |= 1 << a_of(word)
-        if entry.b == SOURCE:
+        if entry.b == bytecode.SOURCE:
             registers |= 1 << b_of(word)
-        if entry.c == SOURCE:
+        if entry.c == bytecode.SOURCE:
             registers |= 1 << c_of(word)
         arguments = 0
-        if entry.code in (CALL, TAIL):
+        if entry.code in (bytecode.CALL, bytecode.TAIL):
             arguments = self._code.functions.columns[FUNCTION_PARAMETERS][self._rows.data[imm_of(word)]]
-        elif entry.a == COUNT:
+        elif entry.a == bytecode.COUNT:
             arguments = a_of(word)
         return registers | (1 << min(arguments, self._register_arguments)) - 1
 
 
 def _written_by(entry: Op, word: int) -> int:
     """The registers that a word writes, a call as its result."""
-    registers = 1 if entry.code in (CALL, SYS) else 0
-    if entry.a == DEST:
+    registers = 1 if entry.code in (bytecode.CALL, bytecode.SYS) else 0
+    if entry.a == bytecode.DEST:
         registers |= 1 << a_of(word)
-    if entry.b == DEST:
+    if entry.b == bytecode.DEST:
         registers |= 1 << b_of(word)
-    if entry.c == DEST:
+    if entry.c == bytecode.DEST:
         registers |= 1 << c_of(word)
     return registers

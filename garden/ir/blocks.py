@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from allocators import Allocator
 from allocators.collections import Vec
-from garden.ir.ir import NOP, Ir
+from garden.ir import ir as op
+from garden.ir.ir import Ir
 from garden.ir.operands import edge_at, edge_count
 
 
@@ -81,14 +82,14 @@ def unlink_blocks(ir: Ir[Allocator]) -> None:
 
 def unlink_noops(ir: Ir[Allocator]) -> None:
     """Take every `NOP` out of its block."""
-    op = ir.op
+    ops = ir.op
     nexts = ir.next
     for block in range(1, ir.block_count):
         inst: int = ir.block_first[block] if ir.block_function[block] else 0
         last = 0
         gap = False
         while inst:
-            if op[inst] == NOP:
+            if ops[inst] == op.NOP:
                 gap = True
             else:
                 if gap:
@@ -125,7 +126,7 @@ def unlink(ir: Ir[Allocator], block: int, inst: int) -> bool:
 
 def make_noop(ir: Ir[Allocator], inst: int) -> None:
     """Turn an instruction whose result nobody uses into `NOP`."""
-    ir.op[inst] = NOP
+    ir.op[inst] = op.NOP
     ir.type[inst] = 0
     ir.a[inst] = 0
     ir.b[inst] = 0
@@ -137,6 +138,6 @@ def make_noop(ir: Ir[Allocator], inst: int) -> None:
 def first_real(ir: Ir[Allocator], block: int) -> int:
     """The first instruction of a block that is no `NOP`."""
     inst: int = ir.block_first[block]
-    while ir.op[inst] == NOP:
+    while ir.op[inst] == op.NOP:
         inst = ir.next[inst]
     return inst

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from allocators import Allocator
-from garden.ir.ir import CALL, TAIL, Ir
+from garden.ir import ir as op
+from garden.ir.ir import Ir
 
 
 def instructions(ir: Ir[Allocator], function: int) -> Iterator[int]:
@@ -21,7 +22,7 @@ def instructions(ir: Ir[Allocator], function: int) -> Iterator[int]:
 
 def callees(ir: Ir[Allocator], function: int) -> list[int]:
     """Rows of the functions that a function calls, each once."""
-    return list(dict.fromkeys([ir.a[inst] for inst in instructions(ir, function) if ir.op[inst] in (CALL, TAIL)]))
+    return list(dict.fromkeys([ir.a[inst] for inst in instructions(ir, function) if ir.op[inst] in (op.CALL, op.TAIL)]))
 
 
 def reachable(ir: Ir[Allocator], roots: Iterable[int]) -> list[int]:

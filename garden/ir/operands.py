@@ -10,19 +10,8 @@ from typing import Final
 
 from allocators import Allocator
 from allocators.collections import Vec
-from garden.ir.ir import (
-    BRANCH,
-    BRANCH_CMP,
-    BRANCH_CMP_IMM,
-    EDGE,
-    JUMP,
-    MAYBE_VALUE,
-    OPS,
-    SWITCH,
-    VALUE,
-    VALUES,
-    Ir,
-)
+from garden.ir import ir as op
+from garden.ir.ir import Ir
 
 # What column a or b refers to, and whether there are edges. Value 0, where a value may be missing, counts as one.
 A_VALUE: Final = 1
@@ -31,34 +20,34 @@ B_VALUES: Final = 4
 EDGES: Final = 8
 
 
-def _flags(op: int) -> int:
-    if op not in OPS:
+def _flags(opcode: int) -> int:
+    if opcode not in op.OPS:
         return 0
-    entry = OPS[op]
-    flags = A_VALUE if entry.a == VALUE or entry.a == MAYBE_VALUE else 0
-    if entry.b == VALUE:
+    entry = op.OPS[opcode]
+    flags = A_VALUE if entry.a == op.VALUE or entry.a == op.MAYBE_VALUE else 0
+    if entry.b == op.VALUE:
         flags |= B_VALUE
-    elif entry.b == VALUES:
+    elif entry.b == op.VALUES:
         flags |= B_VALUES
-    if entry.c == EDGE or op == SWITCH:
+    if entry.c == op.EDGE or opcode == op.SWITCH:
         flags |= EDGES
     return flags
 
 
 #: Flags by opcode.
-OPERANDS: Final = bytes([_flags(op) for op in range(max(OPS) + 1)])
+OPERANDS: Final = bytes([_flags(opcode) for opcode in range(max(op.OPS) + 1)])
 #: `Op.effect` by opcode.
-EFFECTS: Final = bytes([OPS[op].effect if op in OPS else 0 for op in range(max(OPS) + 1)])
+EFFECTS: Final = bytes([op.OPS[opcode].effect if opcode in op.OPS else 0 for opcode in range(max(op.OPS) + 1)])
 
 
 def edge_count(ir: Ir[Allocator], terminator: int) -> int:
     """Number of edges that leave through a terminator; of a switch, one an arm."""
-    op: int = ir.op[terminator]
-    if op == JUMP:
+    opcode: int = ir.op[terminator]
+    if opcode == op.JUMP:
         return 1
-    if op in (BRANCH, BRANCH_CMP, BRANCH_CMP_IMM):
+    if opcode in (op.BRANCH, op.BRANCH_CMP, op.BRANCH_CMP_IMM):
         return 2
-    if op == SWITCH:
+    if opcode == op.SWITCH:
         words: int = ir.pool.data[ir.b[terminator]]
         return (words + 1) // 2
     return 0
@@ -67,7 +56,7 @@ def edge_count(ir: Ir[Allocator], terminator: int) -> int:
 def edge_at(ir: Ir[Allocator], terminator: int, index: int) -> int:
     """Edge number `index` of a terminator. The default of a switch is its first."""
     edge: int
-    if ir.op[terminator] == SWITCH:
+    if ir.op[terminator] == op.SWITCH:
         edge = ir.pool.data[ir.b[terminator] + 1 + 2 * index]
     elif index == 0:
         edge = ir.c[terminator]
@@ -78,7 +67,7 @@ def edge_at(ir: Ir[Allocator], terminator: int, index: int) -> int:
 
 def set_edge(ir: Ir[Allocator], terminator: int, index: int, edge: int) -> None:
     """Replace edge number `index` of a terminator."""
-    if ir.op[terminator] == SWITCH:
+    if ir.op[terminator] == op.SWITCH:
         ir.pool.data[ir.b[terminator] + 1 + 2 * index] = edge
     elif index == 0:
         ir.c[terminator] = edge
@@ -103,7 +92,7 @@ def count_uses(ir: Ir[Allocator], scratch: Allocator) -> Vec[Allocator]:
 
 def add_uses(ir: Ir[Allocator], uses: memoryview, first: int, end: int, step: int) -> None:
     """Add `step` to the count of a value for each use in the block rows from `first` to before `end`."""
-    op = ir.op
+    ops = ir.op
     a = ir.a
     b = ir.b
     nexts = ir.next
@@ -111,7 +100,7 @@ def add_uses(ir: Ir[Allocator], uses: memoryview, first: int, end: int, step: in
     for block in range(first, end):
         inst: int = ir.block_first[block] if ir.block_function[block] else 0
         while inst:
-            flags = OPERANDS[op[inst]]
+            flags = OPERANDS[ops[inst]]
             if flags & A_VALUE:
                 uses[a[inst]] += step
             if flags & B_VALUE:
@@ -139,7 +128,7 @@ def replace_uses(ir: Ir[Allocator], replacement: memoryview) -> None:
 
 def replace_uses_in(ir: Ir[Allocator], function: int, replacement: memoryview) -> None:
     """The same for the operands in one function."""
-    op = ir.op
+    ops = ir.op
     a = ir.a
     b = ir.b
     nexts = ir.next
@@ -148,7 +137,7 @@ def replace_uses_in(ir: Ir[Allocator], function: int, replacement: memoryview) -
     while block:
         inst: int = ir.block_first[block]
         while inst:
-            flags = OPERANDS[op[inst]]
+            flags = OPERANDS[ops[inst]]
             if flags & A_VALUE and replacement[a[inst]]:
                 a[inst] = resolve(replacement, a[inst])
             if flags & B_VALUE:

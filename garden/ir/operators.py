@@ -4,57 +4,44 @@ from __future__ import annotations
 
 from typing import Final
 
-from garden.ir.ir import (
-    BOOL_TO_INT,
-    DADD,
-    DDIV,
-    DLE,
-    DLT,
-    DMUL,
-    DOUBLE_TO_INT,
-    DSUB,
-    IADD,
-    IDIV,
-    IEQ,
-    ILE,
-    ILT,
-    IMOD,
-    IMUL,
-    INE,
-    INT_TO_BOOL,
-    INT_TO_DOUBLE,
-    ISUB,
-    SEQ,
-    SNE,
-)
+from garden.ir import ir as op
 from garden.syntax.tokens import EQ, GE, GT, LE, LT, MINUS, NE, PERCENT, PLUS, SLASH, STAR
 from garden.types.types import BOOL, DOUBLE, INT, STR
 
 #: By the type of the operands, then the operator. `>` and `>=` are `<` and `<=` with their operands swapped.
 BINARY: Final[dict[int, dict[int, int]]] = {
     INT: {
-        PLUS: IADD,
-        MINUS: ISUB,
-        STAR: IMUL,
-        SLASH: IDIV,
-        PERCENT: IMOD,
-        LT: ILT,
-        GT: ILT,
-        LE: ILE,
-        GE: ILE,
-        EQ: IEQ,
-        NE: INE,
+        PLUS: op.IADD,
+        MINUS: op.ISUB,
+        STAR: op.IMUL,
+        SLASH: op.IDIV,
+        PERCENT: op.IMOD,
+        LT: op.ILT,
+        GT: op.ILT,
+        LE: op.ILE,
+        GE: op.ILE,
+        EQ: op.IEQ,
+        NE: op.INE,
     },
-    DOUBLE: {PLUS: DADD, MINUS: DSUB, STAR: DMUL, SLASH: DDIV, LT: DLT, GT: DLT, LE: DLE, GE: DLE},
-    BOOL: {EQ: IEQ, NE: INE},
-    STR: {EQ: SEQ, NE: SNE},
+    DOUBLE: {
+        PLUS: op.DADD,
+        MINUS: op.DSUB,
+        STAR: op.DMUL,
+        SLASH: op.DDIV,
+        LT: op.DLT,
+        GT: op.DLT,
+        LE: op.DLE,
+        GE: op.DLE,
+    },
+    BOOL: {EQ: op.IEQ, NE: op.INE},
+    STR: {EQ: op.SEQ, NE: op.SNE},
 }
 
 #: By the type of the operand, then that of the result.
 CASTS: Final[dict[int, dict[int, int]]] = {
-    INT: {DOUBLE: INT_TO_DOUBLE, BOOL: INT_TO_BOOL},
-    DOUBLE: {INT: DOUBLE_TO_INT},
-    BOOL: {INT: BOOL_TO_INT},
+    INT: {DOUBLE: op.INT_TO_DOUBLE, BOOL: op.INT_TO_BOOL},
+    DOUBLE: {INT: op.DOUBLE_TO_INT},
+    BOOL: {INT: op.BOOL_TO_INT},
 }
 
 

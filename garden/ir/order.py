@@ -23,7 +23,8 @@ from typing import Final, Generic, TypeVar
 from allocators import Allocator
 from allocators._mypyc import mypyc_attr
 from allocators.collections import Vec
-from garden.ir.ir import JUMP, RET, SWITCH, TAIL, Ir
+from garden.ir import ir as op
+from garden.ir.ir import Ir
 
 S = TypeVar("S", bound=Allocator, covariant=True)
 
@@ -91,8 +92,8 @@ class BlockOrder(Generic[S]):
         first: int = self._ir.function_first[function]
         self.blocks.clear()
         self._is_tree = True
-        op: int = self._ir.op[self._ir.block_last[first]]
-        if op in (RET, TAIL):
+        opcode: int = self._ir.op[self._ir.block_last[first]]
+        if opcode in (op.RET, op.TAIL):
             self.ranks.data[first] = 1
             self.blocks.append(first)
             return
@@ -152,9 +153,9 @@ class BlockOrder(Generic[S]):
         start = len(targets)
         self._edges.data[block] = start
         terminator: int = ir.block_last[block]
-        op: int = ir.op[terminator]
+        opcode: int = ir.op[terminator]
         count = 0
-        if op == SWITCH:
+        if opcode == op.SWITCH:
             cases: int = ir.b[terminator]
             words: int = pool[cases]
             count = (words + 1) // 2
@@ -162,11 +163,11 @@ class BlockOrder(Generic[S]):
             for cell in range(cases + 3, cases + 1 + words, 2):
                 targets.append(pool[pool[cell] + 1])
             targets.append(pool[pool[cases + 1] + 1])
-        elif op == JUMP:
+        elif opcode == op.JUMP:
             count = 1
             targets.append(1)
             targets.append(pool[ir.c[terminator] + 1])
-        elif op in (RET, TAIL):
+        elif opcode in (op.RET, op.TAIL):
             targets.append(0)
         else:
             count = 2

@@ -15,31 +15,8 @@ from typing import Final, TypeVar
 
 from allocators import Allocator
 from allocators.collections import Interner
-from garden.ir.ir import (
-    ADDROF,
-    ALLOC,
-    BRANCH_CMP,
-    BRANCH_CMP_IMM,
-    CALL,
-    CONST,
-    CONST_STR,
-    COPY,
-    EDGE,
-    FIRST_TERMINATOR,
-    IMM,
-    LOAD,
-    LOOKUP,
-    NONE,
-    OPS,
-    PARAM,
-    RET,
-    STORE,
-    SWITCH,
-    SYS,
-    TAIL,
-    VALUE,
-    Ir,
-)
+from garden.ir import ir as op
+from garden.ir.ir import Ir
 from garden.semantics import word_of, wrap
 from garden.source import Source
 from garden.syntax.ast import Ast
@@ -229,8 +206,8 @@ class _Reader:
         self.hosts: Final[dict[int, int]] = {}
         self.opcodes: Final[dict[str, int]] = {}
         self.immediates: Final[dict[str, int]] = {}
-        for op, entry in OPS.items():
-            (self.immediates if entry.imm == IMM and entry.a == VALUE else self.opcodes)[entry.name] = op
+        for opcode, entry in op.OPS.items():
+            (self.immediates if entry.imm == op.IMM and entry.a == op.VALUE else self.opcodes)[entry.name] = opcode
         self.values: dict[str, int] = {}
         self.blocks: dict[int, int] = {}
 
@@ -313,7 +290,7 @@ class _Reader:
                 if line.kind == "value":
                     name, type = self._typed(line)
                     line.expect("=")
-                inst = ir.add(NONE, type, line.start + len(line.text) - len(line.text.lstrip()))
+                inst = ir.add(op.NONE, type, line.start + len(line.text) - len(line.text.lstrip()))
                 ir.append(block, inst)
                 if name:
                     self._bind(line, name, inst)
@@ -335,7 +312,7 @@ class _Reader:
                 if parameters:
                     line.expect(",")
                 name, type = self._typed(line)
-                value = ir.add(PARAM, type, line.start)
+                value = ir.add(op.PARAM, type, line.start)
                 self._bind(line, name, value)
                 parameters.append(value)
         line.expect(":")
@@ -404,85 +381,85 @@ class _Reader:
         """Fill the row of an instruction from what follows the `=` on its line."""
         ir = self.ir
         if line.kind in ("number", "text") or line.token in ("true", "false"):
-            ir.op[inst] = CONST_STR if ir.type[inst] == STR else CONST
+            ir.op[inst] = op.CONST_STR if ir.type[inst] == STR else op.CONST
             ir.imm[inst] = self._constant(line, ir.type[inst])
         else:
             name = line.take("word")
             if name not in self.opcodes and name not in self.immediates:
                 raise line.error(f"unknown opcode {name!r}")
-            op = BRANCH_CMP_IMM if name == "br_imm" else self.opcodes.get(name, NONE)
-            self._operands(inst, op, name, line)
-        if ir.op[inst] == SWITCH:
+            opcode = op.BRANCH_CMP_IMM if name == "br_imm" else self.opcodes.get(name, op.NONE)
+            self._operands(inst, opcode, name, line)
+        if ir.op[inst] == op.SWITCH:
             ir.b[inst] = self._arms(line, ir.type[ir.a[inst]], arms)
         elif arms:
             raise arms[0].error("an arm outside a switch")
         line.end()
 
-    def _operands(self, inst: int, op: int, name: str, line: _Line) -> None:
+    def _operands(self, inst: int, opcode: int, name: str, line: _Line) -> None:
         ir = self.ir
-        if op in (CALL, TAIL):
+        if opcode in (op.CALL, op.TAIL):
             ir.a[inst] = line.numbered("f")
             ir.b[inst] = self._values(line)
-        elif op == SYS:
+        elif opcode == op.SYS:
             path = line.take("word")
             arguments = self._values(line)
             ir.b[inst] = arguments
             ir.a[inst] = self._host(line, path, arguments, ir.type[inst])
-        elif op == ALLOC:
+        elif opcode == op.ALLOC:
             line.expect("(")
             line.expect("size")
             line.expect("=")
             ir.imm[inst] = line.integer()
             for token in (",", "align", "=", "8", ")"):
                 line.expect(token)
-        elif op == STORE:
+        elif opcode == op.STORE:
             ir.b[inst] = self._address(inst, line)
             line.expect(",")
             ir.a[inst] = self._value(line)
-        elif op == COPY:
+        elif opcode == op.COPY:
             ir.b[inst] = self._value(line)
             line.expect(",")
             ir.a[inst] = self._value(line)
             line.expect(",")
             ir.imm[inst] = line.integer()
-        elif op in (LOAD, ADDROF):
+        elif opcode in (op.LOAD, op.ADDROF):
             ir.a[inst] = self._address(inst, line)
-        elif op == LOOKUP:
+        elif opcode == op.LOOKUP:
             self._lookup(inst, line)
-        elif op in (BRANCH_CMP, BRANCH_CMP_IMM):
-            self._compare(inst, op, line)
-        elif op in (RET, SWITCH):
+        elif opcode in (op.BRANCH_CMP, op.BRANCH_CMP_IMM):
+            self._compare(inst, opcode, line)
+        elif opcode in (op.RET, op.SWITCH):
             if line.kind == "value":
                 ir.a[inst] = self._value(line)
         else:
-            op = self._simple(inst, op, name, line)
-        ir.op[inst] = op
+            opcode = self._simple(inst, opcode, name, line)
+        ir.op[inst] = opcode
 
-    def _simple(self, inst: int, op: int, name: str, line: _Line) -> int:
+    def _simple(self, inst: int, opcode: int, name: str, line: _Line) -> int:
         """Read an instruction that is nothing but its operands; return its opcode, which the operands decide."""
         ir = self.ir
-        entry = OPS[op] if op else OPS[self.immediates[name]]
-        if entry.a == VALUE:
+        entry = op.OPS[opcode] if opcode else op.OPS[self.immediates[name]]
+        if entry.a == op.VALUE:
             ir.a[inst] = self._value(line)
         if name in self.immediates:
             line.expect(",")
             if line.kind == "number":
                 ir.imm[inst] = line.integer()
                 return self.immediates[name]
-            if op == NONE:
+            if opcode == op.NONE:
                 raise line.error(f"{name} takes an integer on the right")
-        if entry.b == VALUE:
+        if entry.b == op.VALUE:
             if name not in self.immediates:
                 line.expect(",")
             ir.b[inst] = self._value(line)
-        if entry.c == EDGE:
-            if entry.a == VALUE:
+        if entry.c == op.EDGE:
+            if entry.a == op.VALUE:
                 line.expect(",")
             ir.c[inst] = self._edge(line)
-        if entry.d == EDGE:
+        if entry.d == op.EDGE:
             line.expect(",")
             ir.d[inst] = self._edge(line)
-        return op
+        return opcode
 
     def _address(self, inst: int, line: _Line) -> int:
         base = self._value(line)
@@ -490,15 +467,15 @@ class _Reader:
         self.ir.imm[inst] = line.integer()
         return base
 
-    def _compare(self, inst: int, op: int, line: _Line) -> None:
+    def _compare(self, inst: int, opcode: int, line: _Line) -> None:
         ir = self.ir
         kind = line.take("word")
-        kinds = self.opcodes if op == BRANCH_CMP else self.immediates
-        if kind not in kinds or kinds[kind] >= FIRST_TERMINATOR:
+        kinds = self.opcodes if opcode == op.BRANCH_CMP else self.immediates
+        if kind not in kinds or kinds[kind] >= op.FIRST_TERMINATOR:
             raise line.error(f"{kind!r} is no comparison")
         ir.a[inst] = self._value(line)
         line.expect(",")
-        if op == BRANCH_CMP:
+        if opcode == op.BRANCH_CMP:
             ir.b[inst] = self._value(line)
             ir.imm[inst] = kinds[kind]
         else:

@@ -19,28 +19,8 @@ from array import array
 from typing import Final
 
 from allocators import Allocator
-from garden.ir.ir import (
-    ADDROF,
-    ALLOC,
-    BRANCH_CMP,
-    BRANCH_CMP_IMM,
-    CALL,
-    CONST,
-    CONST_STR,
-    COPY,
-    EDGE,
-    IMM,
-    LOAD,
-    LOOKUP,
-    MAYBE_VALUE,
-    OPS,
-    STORE,
-    SWITCH,
-    SYS,
-    TAIL,
-    VALUE,
-    Ir,
-)
+from garden.ir import ir as op
+from garden.ir.ir import Ir
 from garden.semantics import double_of
 from garden.types.types import BOOL, DOUBLE, STR, VOID
 
@@ -159,52 +139,52 @@ class _Printer:
 
     def _instruction(self, inst: int) -> str:
         ir = self.ir
-        op: int = ir.op[inst]
+        opcode: int = ir.op[inst]
         a: int = ir.a[inst]
         b: int = ir.b[inst]
         imm: int = ir.imm[inst]
-        if op not in OPS:
-            return f"opcode {op}"
-        name = OPS[op].name
-        if op in (CONST, CONST_STR):
+        if opcode not in op.OPS:
+            return f"opcode {opcode}"
+        name = op.OPS[opcode].name
+        if opcode in (op.CONST, op.CONST_STR):
             return self._constant(ir.type[inst], imm)
-        if op in (CALL, TAIL):
+        if opcode in (op.CALL, op.TAIL):
             return f"{name} f{a}({self._values(ir.list_at(b))})"
-        if op == SYS:
+        if opcode == op.SYS:
             return f"{name} {ir.checked.hosts[a].path}({self._values(ir.list_at(b))})"
-        if op == ALLOC:
+        if opcode == op.ALLOC:
             return f"{name}(size={imm},align=8)"
-        if op == STORE:
+        if opcode == op.STORE:
             return f"{name} {self._value(b)}+{imm}, {self._value(a)}"
-        if op == COPY:
+        if opcode == op.COPY:
             return f"{name} {self._value(b)}, {self._value(a)}, {imm}"
-        if op in (LOAD, ADDROF):
+        if opcode in (op.LOAD, op.ADDROF):
             return f"{name} {self._value(a)}+{imm}"
-        if op == LOOKUP:
+        if opcode == op.LOOKUP:
             return f"{name} {self._lookup(inst)}"
-        if op == SWITCH:
+        if opcode == op.SWITCH:
             return f"{name} {self._switch(inst)}"
-        if op in (BRANCH_CMP, BRANCH_CMP_IMM):
-            comparison = imm if op == BRANCH_CMP else b
-            other = self._value(b) if op == BRANCH_CMP else str(imm)
-            kind = OPS[comparison].name if comparison in OPS else f"opcode {comparison}"
+        if opcode in (op.BRANCH_CMP, op.BRANCH_CMP_IMM):
+            comparison = imm if opcode == op.BRANCH_CMP else b
+            other = self._value(b) if opcode == op.BRANCH_CMP else str(imm)
+            kind = op.OPS[comparison].name if comparison in op.OPS else f"opcode {comparison}"
             return f"{name} {kind} {self._value(a)}, {other}, {self._edge(ir.c[inst])}, {self._edge(ir.d[inst])}"
         return self._simple(inst, name)
 
     def _simple(self, inst: int, name: str) -> str:
         """An instruction that is nothing but its operands."""
         ir = self.ir
-        entry = OPS[ir.op[inst]]
+        entry = op.OPS[ir.op[inst]]
         operands = []
-        if entry.a == VALUE or (entry.a == MAYBE_VALUE and ir.a[inst]):
+        if entry.a == op.VALUE or (entry.a == op.MAYBE_VALUE and ir.a[inst]):
             operands.append(self._value(ir.a[inst]))
-        if entry.b == VALUE:
+        if entry.b == op.VALUE:
             operands.append(self._value(ir.b[inst]))
-        if entry.imm == IMM:
+        if entry.imm == op.IMM:
             operands.append(str(ir.imm[inst]))
-        if entry.c == EDGE:
+        if entry.c == op.EDGE:
             operands.append(self._edge(ir.c[inst]))
-        if entry.d == EDGE:
+        if entry.d == op.EDGE:
             operands.append(self._edge(ir.d[inst]))
         return f"{name} {', '.join(operands)}" if operands else name
 

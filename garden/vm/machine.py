@@ -28,86 +28,16 @@ from allocators import Allocator, Block, Layout
 from allocators._mypyc import i64, mypyc_attr
 from allocators.collections import Vec
 from allocators.stack import StackAlloc
+from garden.bytecode import ops as bytecode
 from garden.bytecode.code import Code
 from garden.bytecode.ops import (
-    ADDROF,
-    ALLOC,
-    CALL,
-    CAST_TO_BOOL,
-    CAST_TO_DOUBLE,
-    CAST_TO_INT,
-    COPY,
-    DADD,
-    DDIV,
-    DLE,
-    DLT,
-    DMUL,
-    DNEG,
-    DROP,
-    DSUB,
-    HALT,
-    IADD,
-    IADD_IMM,
-    IDIV,
-    IDIV_IMM,
-    IEQ,
-    IEQ_IMM,
-    IGT_IMM,
-    ILE,
-    ILT,
-    ILT_IMM,
-    IMOD,
-    IMOD_IMM,
-    IMUL,
-    IMUL_IMM,
-    INE,
-    INE_IMM,
-    INEG,
-    ISUB,
-    ISUB_IMM,
-    JMP,
-    JMPDLE,
-    JMPDLT,
-    JMPDNLE,
-    JMPDNLT,
-    JMPEQ,
-    JMPEQ_IMM,
-    JMPF,
-    JMPGE_IMM,
-    JMPGT_IMM,
-    JMPLE,
-    JMPLE_IMM,
-    JMPLT,
-    JMPLT_IMM,
-    JMPNE,
-    JMPNE_IMM,
-    JMPT,
-    LOAD,
-    LOAD_CONST,
-    LOAD_IMM,
-    LOAD_SLOT,
-    LOOKUP,
-    MOV,
-    NOP,
-    POP,
-    POP2,
-    POP3,
-    PUSH,
-    PUSH2,
-    PUSH3,
     REGISTER_ARGUMENTS,
     REGISTERS,
-    RET,
-    STORE,
-    STORE_SLOT,
-    SWITCH,
-    SYS,
     TABLE_COUNT,
     TABLE_DEFAULT,
     TABLE_FIRST,
     TABLE_KIND,
     TABLE_SLOTS,
-    TAIL,
 )
 from garden.errors import GardenError, Trap
 from garden.output import Output, write_stdout
@@ -314,7 +244,7 @@ class Machine(Generic[A]):
         frame_count: i64 = len(self._frames)
         depth: i64 = 0
         pc: i64 = start
-        op: i64 = NOP
+        op: i64 = bytecode.NOP
         left: i64 = 0
         try:
             while True:
@@ -322,222 +252,223 @@ class Machine(Generic[A]):
                     word: i64 = words[pc]
                     pc += 1
                     op = word & 0xFF
-                    if op < JMP:
-                        if op < IADD_IMM:
-                            if op < IADD:
-                                if op == MOV:
+                    if op < bytecode.JMP:
+                        if op < bytecode.IADD_IMM:
+                            if op < bytecode.IADD:
+                                if op == bytecode.MOV:
                                     regs[word >> 8 & 0xFF] = regs[word >> 16 & 0xFF]
-                                elif op == LOAD_IMM:
+                                elif op == bytecode.LOAD_IMM:
                                     regs[word >> 8 & 0xFF] = word >> 32
-                                elif op == LOAD_CONST:
+                                elif op == bytecode.LOAD_CONST:
                                     regs[word >> 8 & 0xFF] = constants[word >> 32]
-                                elif op == HALT:
+                                elif op == bytecode.HALT:
                                     return
-                            elif op == IADD:
+                            elif op == bytecode.IADD:
                                 left = regs[word >> 16 & 0xFF]
                                 try:
                                     regs[word >> 8 & 0xFF] = left + regs[word >> 24 & 0xFF]
                                 except ValueError:
                                     regs[word >> 8 & 0xFF] = iadd(left, regs[word >> 24 & 0xFF])
-                            elif op == ISUB:
+                            elif op == bytecode.ISUB:
                                 left = regs[word >> 16 & 0xFF]
                                 try:
                                     regs[word >> 8 & 0xFF] = left - regs[word >> 24 & 0xFF]
                                 except ValueError:
                                     regs[word >> 8 & 0xFF] = isub(left, regs[word >> 24 & 0xFF])
-                            elif op == IMUL:
+                            elif op == bytecode.IMUL:
                                 left = regs[word >> 16 & 0xFF]
                                 try:
                                     regs[word >> 8 & 0xFF] = left * regs[word >> 24 & 0xFF]
                                 except ValueError:
                                     regs[word >> 8 & 0xFF] = imul(left, regs[word >> 24 & 0xFF])
-                            elif op == ILT:
+                            elif op == bytecode.ILT:
                                 regs[word >> 8 & 0xFF] = regs[word >> 16 & 0xFF] < regs[word >> 24 & 0xFF]
-                            elif op == IEQ:
+                            elif op == bytecode.IEQ:
                                 regs[word >> 8 & 0xFF] = regs[word >> 16 & 0xFF] == regs[word >> 24 & 0xFF]
-                            elif op == IDIV:
+                            elif op == bytecode.IDIV:
                                 regs[word >> 8 & 0xFF] = idiv(regs[word >> 16 & 0xFF], regs[word >> 24 & 0xFF])
-                            elif op == IMOD:
+                            elif op == bytecode.IMOD:
                                 regs[word >> 8 & 0xFF] = imod(regs[word >> 16 & 0xFF], regs[word >> 24 & 0xFF])
-                            elif op == ILE:
+                            elif op == bytecode.ILE:
                                 regs[word >> 8 & 0xFF] = regs[word >> 16 & 0xFF] <= regs[word >> 24 & 0xFF]
-                            elif op == INE:
+                            elif op == bytecode.INE:
                                 regs[word >> 8 & 0xFF] = regs[word >> 16 & 0xFF] != regs[word >> 24 & 0xFF]
-                            elif op == INEG:
+                            elif op == bytecode.INEG:
                                 regs[word >> 8 & 0xFF] = ineg(regs[word >> 16 & 0xFF])
-                        elif op < DADD:
-                            if op == IADD_IMM:
+                        elif op < bytecode.DADD:
+                            if op == bytecode.IADD_IMM:
                                 left = regs[word >> 16 & 0xFF]
                                 try:
                                     regs[word >> 8 & 0xFF] = left + (word >> 32)
                                 except ValueError:
                                     regs[word >> 8 & 0xFF] = iadd(left, word >> 32)
-                            elif op == ISUB_IMM:
+                            elif op == bytecode.ISUB_IMM:
                                 left = regs[word >> 16 & 0xFF]
                                 try:
                                     regs[word >> 8 & 0xFF] = left - (word >> 32)
                                 except ValueError:
                                     regs[word >> 8 & 0xFF] = isub(left, word >> 32)
-                            elif op == IMUL_IMM:
+                            elif op == bytecode.IMUL_IMM:
                                 left = regs[word >> 16 & 0xFF]
                                 try:
                                     regs[word >> 8 & 0xFF] = left * (word >> 32)
                                 except ValueError:
                                     regs[word >> 8 & 0xFF] = imul(left, word >> 32)
-                            elif op == ILT_IMM:
+                            elif op == bytecode.ILT_IMM:
                                 regs[word >> 8 & 0xFF] = regs[word >> 16 & 0xFF] < word >> 32
-                            elif op == IEQ_IMM:
+                            elif op == bytecode.IEQ_IMM:
                                 regs[word >> 8 & 0xFF] = regs[word >> 16 & 0xFF] == word >> 32
-                            elif op == IMOD_IMM:
+                            elif op == bytecode.IMOD_IMM:
                                 regs[word >> 8 & 0xFF] = imod(regs[word >> 16 & 0xFF], word >> 32)
-                            elif op == IDIV_IMM:
+                            elif op == bytecode.IDIV_IMM:
                                 regs[word >> 8 & 0xFF] = idiv(regs[word >> 16 & 0xFF], word >> 32)
-                            elif op == IGT_IMM:
+                            elif op == bytecode.IGT_IMM:
                                 regs[word >> 8 & 0xFF] = regs[word >> 16 & 0xFF] > word >> 32
-                            elif op == INE_IMM:
+                            elif op == bytecode.INE_IMM:
                                 regs[word >> 8 & 0xFF] = regs[word >> 16 & 0xFF] != word >> 32
-                        elif op == DMUL:
+                        elif op == bytecode.DMUL:
                             doubles[word >> 8 & 0xFF] = doubles[word >> 16 & 0xFF] * doubles[word >> 24 & 0xFF]
-                        elif op == DADD:
+                        elif op == bytecode.DADD:
                             doubles[word >> 8 & 0xFF] = doubles[word >> 16 & 0xFF] + doubles[word >> 24 & 0xFF]
-                        elif op == DSUB:
+                        elif op == bytecode.DSUB:
                             doubles[word >> 8 & 0xFF] = doubles[word >> 16 & 0xFF] - doubles[word >> 24 & 0xFF]
-                        elif op == DDIV:
+                        elif op == bytecode.DDIV:
                             doubles[word >> 8 & 0xFF] = ddiv(doubles[word >> 16 & 0xFF], doubles[word >> 24 & 0xFF])
-                        elif op == DLT:
+                        elif op == bytecode.DLT:
                             regs[word >> 8 & 0xFF] = doubles[word >> 16 & 0xFF] < doubles[word >> 24 & 0xFF]
-                        elif op == DLE:
+                        elif op == bytecode.DLE:
                             regs[word >> 8 & 0xFF] = doubles[word >> 16 & 0xFF] <= doubles[word >> 24 & 0xFF]
-                        elif op == CAST_TO_DOUBLE:
+                        elif op == bytecode.CAST_TO_DOUBLE:
                             doubles[word >> 8 & 0xFF] = float(regs[word >> 16 & 0xFF])
-                        elif op == CAST_TO_INT:
+                        elif op == bytecode.CAST_TO_INT:
                             regs[word >> 8 & 0xFF] = double_to_int(doubles[word >> 16 & 0xFF])
-                        elif op == CAST_TO_BOOL:
+                        elif op == bytecode.CAST_TO_BOOL:
                             regs[word >> 8 & 0xFF] = regs[word >> 16 & 0xFF] != 0
-                        elif op == DNEG:
+                        elif op == bytecode.DNEG:
                             doubles[word >> 8 & 0xFF] = -doubles[word >> 16 & 0xFF]
-                    elif op < CALL:
-                        if op < JMPEQ_IMM:
-                            if op == JMP:
+                    elif op < bytecode.CALL:
+                        if op < bytecode.JMPEQ_IMM:
+                            if op == bytecode.JMP:
                                 pc = word >> 32
-                            elif op == JMPF:
+                            elif op == bytecode.JMPF:
                                 if not regs[word >> 8 & 0xFF]:
                                     pc = word >> 32
-                            elif op == JMPT:
+                            elif op == bytecode.JMPT:
                                 if regs[word >> 8 & 0xFF]:
                                     pc = word >> 32
-                            elif op == JMPLT:
+                            elif op == bytecode.JMPLT:
                                 if regs[word >> 8 & 0xFF] < regs[word >> 16 & 0xFF]:
                                     pc = word >> 32
-                            elif op == JMPLE:
+                            elif op == bytecode.JMPLE:
                                 if regs[word >> 8 & 0xFF] <= regs[word >> 16 & 0xFF]:
                                     pc = word >> 32
-                            elif op == JMPEQ:
+                            elif op == bytecode.JMPEQ:
                                 if regs[word >> 8 & 0xFF] == regs[word >> 16 & 0xFF]:
                                     pc = word >> 32
-                            elif op == JMPNE and regs[word >> 8 & 0xFF] != regs[word >> 16 & 0xFF]:
+                            elif op == bytecode.JMPNE and regs[word >> 8 & 0xFF] != regs[word >> 16 & 0xFF]:
                                 pc = word >> 32
-                        elif op < JMPDLT:
+                        elif op < bytecode.JMPDLT:
                             # imm16 is a number from -32768 to 32767.
-                            if op == JMPEQ_IMM:
+                            if op == bytecode.JMPEQ_IMM:
                                 if regs[word >> 8 & 0xFF] == ((word >> 16 & 0xFFFF) ^ 0x8000) - 0x8000:
                                     pc = word >> 32
-                            elif op == JMPNE_IMM:
+                            elif op == bytecode.JMPNE_IMM:
                                 if regs[word >> 8 & 0xFF] != ((word >> 16 & 0xFFFF) ^ 0x8000) - 0x8000:
                                     pc = word >> 32
-                            elif op == JMPLT_IMM:
+                            elif op == bytecode.JMPLT_IMM:
                                 if regs[word >> 8 & 0xFF] < ((word >> 16 & 0xFFFF) ^ 0x8000) - 0x8000:
                                     pc = word >> 32
-                            elif op == JMPGE_IMM:
+                            elif op == bytecode.JMPGE_IMM:
                                 if regs[word >> 8 & 0xFF] >= ((word >> 16 & 0xFFFF) ^ 0x8000) - 0x8000:
                                     pc = word >> 32
-                            elif op == JMPGT_IMM:
+                            elif op == bytecode.JMPGT_IMM:
                                 if regs[word >> 8 & 0xFF] > ((word >> 16 & 0xFFFF) ^ 0x8000) - 0x8000:
                                     pc = word >> 32
                             elif (
-                                op == JMPLE_IMM and regs[word >> 8 & 0xFF] <= ((word >> 16 & 0xFFFF) ^ 0x8000) - 0x8000
+                                op == bytecode.JMPLE_IMM
+                                and regs[word >> 8 & 0xFF] <= ((word >> 16 & 0xFFFF) ^ 0x8000) - 0x8000
                             ):
                                 pc = word >> 32
-                        elif op == JMPDLT:
+                        elif op == bytecode.JMPDLT:
                             if doubles[word >> 8 & 0xFF] < doubles[word >> 16 & 0xFF]:
                                 pc = word >> 32
-                        elif op == JMPDNLT:
+                        elif op == bytecode.JMPDNLT:
                             if not doubles[word >> 8 & 0xFF] < doubles[word >> 16 & 0xFF]:
                                 pc = word >> 32
-                        elif op == JMPDLE:
+                        elif op == bytecode.JMPDLE:
                             if doubles[word >> 8 & 0xFF] <= doubles[word >> 16 & 0xFF]:
                                 pc = word >> 32
-                        elif op == JMPDNLE:
+                        elif op == bytecode.JMPDNLE:
                             if not doubles[word >> 8 & 0xFF] <= doubles[word >> 16 & 0xFF]:
                                 pc = word >> 32
-                        elif op == SWITCH:
+                        elif op == bytecode.SWITCH:
                             pc = _table_slot(constants, word >> 32, regs[word >> 8 & 0xFF])
-                        elif op == LOOKUP:
+                        elif op == bytecode.LOOKUP:
                             regs[word >> 8 & 0xFF] = _table_slot(constants, word >> 32, regs[word >> 16 & 0xFF])
-                    elif op < PUSH:
-                        if op == CALL:
+                    elif op < bytecode.PUSH:
+                        if op == bytecode.CALL:
                             if depth == frame_count:
                                 frames = self._more_frames(depth)
                                 frame_count = len(self._frames)
                             frames[depth] = pc
                             depth += 1
                             pc = word >> 32
-                        elif op == RET:
+                        elif op == bytecode.RET:
                             if depth == 0:
                                 return
                             depth -= 1
                             pc = frames[depth]
-                        elif op == TAIL:
+                        elif op == bytecode.TAIL:
                             pc = word >> 32
-                        elif op == SYS:
+                        elif op == bytecode.SYS:
                             regs[0] = self._call_host(word >> 32, word >> 8 & 0xFF)
-                    elif op == PUSH:
+                    elif op == bytecode.PUSH:
                         spill.push(regs[word >> 8 & 0xFF])
-                    elif op == POP:
+                    elif op == bytecode.POP:
                         regs[word >> 8 & 0xFF] = spill.pop()
-                    elif op == PUSH2:
+                    elif op == bytecode.PUSH2:
                         spill.push(regs[word >> 8 & 0xFF])
                         spill.push(regs[word >> 16 & 0xFF])
-                    elif op == POP2:
+                    elif op == bytecode.POP2:
                         regs[word >> 8 & 0xFF] = spill.pop()
                         regs[word >> 16 & 0xFF] = spill.pop()
-                    elif op == PUSH3:
+                    elif op == bytecode.PUSH3:
                         spill.push(regs[word >> 8 & 0xFF])
                         spill.push(regs[word >> 16 & 0xFF])
                         spill.push(regs[word >> 24 & 0xFF])
-                    elif op == POP3:
+                    elif op == bytecode.POP3:
                         regs[word >> 8 & 0xFF] = spill.pop()
                         regs[word >> 16 & 0xFF] = spill.pop()
                         regs[word >> 24 & 0xFF] = spill.pop()
-                    elif op == LOAD:
+                    elif op == bytecode.LOAD:
                         regs[word >> 8 & 0xFF] = heap.load(regs[word >> 16 & 0xFF] + (word >> 32))
-                    elif op == STORE:
+                    elif op == bytecode.STORE:
                         heap.store(regs[word >> 8 & 0xFF] + (word >> 32), regs[word >> 16 & 0xFF])
-                    elif op == ADDROF:
+                    elif op == bytecode.ADDROF:
                         regs[word >> 8 & 0xFF] = iadd(regs[word >> 16 & 0xFF], word >> 32)
-                    elif op == ALLOC:
+                    elif op == bytecode.ALLOC:
                         regs[word >> 8 & 0xFF] = heap.alloc(word >> 32)
-                    elif op == LOAD_SLOT:
+                    elif op == bytecode.LOAD_SLOT:
                         regs[word >> 8 & 0xFF] = spill.peek(word >> 32)
-                    elif op == STORE_SLOT:
+                    elif op == bytecode.STORE_SLOT:
                         spill.poke(word >> 32, regs[word >> 8 & 0xFF])
-                    elif op == DROP:
+                    elif op == bytecode.DROP:
                         spill.pop_all(word >> 32)
-                    elif op == COPY:
+                    elif op == bytecode.COPY:
                         heap.copy(regs[word >> 8 & 0xFF], regs[word >> 16 & 0xFF], word >> 32)
                     else:
                         raise ValueError(f"no opcode has the number {op}")
                 # Compiled code never looks for signals; entering interpreted code does.
-                op = NOP
+                op = bytecode.NOP
                 poll()
         except MemoryError as error:
             # Of a host function, or of the handler of a signal, it is what it is.
-            if op in (SYS, NOP):
+            if op in (bytecode.SYS, bytecode.NOP):
                 raise
             raise spill_overflow(error) from error
         except KeyboardInterrupt:
             # It comes in a host function, or between two instructions, where the next one is as good a place.
-            if op != SYS:
+            if op != bytecode.SYS:
                 pc += 1
             raise
         finally:

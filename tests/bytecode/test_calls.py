@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from garden.bytecode import ops
 from garden.bytecode.disassemble import disassemble
-from garden.bytecode.ops import IMUL_IMM, OPS, PUSH, PUSH2, PUSH3, encode, op_of
+from garden.bytecode.ops import encode, op_of
 from garden.types.host import HostFunction, Package
 from garden.types.types import Int
 
@@ -26,7 +27,7 @@ def test_a_function_that_calls_nothing_saves_nothing(bytecode: Any) -> None:
     lines = [f"%v{index}:Int = IMul %v{index - 1}, %v0" for index in range(1, 40)]
     lines += [f"%v{index}:Int = IAdd %v{index - 1}, %v{index - 40}" for index in range(40, 60)]
     text = "// f\nfn f1(%v0) -> Int {\nb0(%v0:Int):\n" + "\n".join(lines) + "\nret %v59\n}\n" + ENTRY.format(row=2)
-    assert not {PUSH, PUSH2, PUSH3} & set(ops_of(bytecode(text), 1))
+    assert not {ops.PUSH, ops.PUSH2, ops.PUSH3} & set(ops_of(bytecode(text), 1))
 
 
 def test_what_survives_a_call_of_an_unknown_function_is_pushed_as_one_group(listing: Listing) -> None:
@@ -81,7 +82,7 @@ def test_a_value_is_saved_once_however_many_calls_it_survives(bytecode: Any) -> 
     calls = "\n".join([f"%v{index}:Int = Call f1(%v{index - 1})" for index in range(1, 20)])
     sums = "%v20:Int = IAdd %v19, %v0\n%v21:Int = IAdd %v20, %v0\nret %v21"
     text = f"// f\nfn f1(%v0) -> Int {{\nb0(%v0:Int):\n{calls}\n{sums}\n}}\n{ENTRY.format(row=2)}"
-    assert ops_of(bytecode(text), 1).count(PUSH) == 1
+    assert ops_of(bytecode(text), 1).count(ops.PUSH) == 1
 
 
 def test_slots_of_dead_values_are_used_again(bytecode: Any) -> None:
@@ -96,7 +97,7 @@ def test_slots_of_dead_values_are_used_again(bytecode: Any) -> None:
     code = bytecode(text)
     _, first, end, _ = code.functions[1]
     for word in code.words[first:end]:
-        depth += OPS[op_of(word)].pushes
+        depth += ops.OPS[op_of(word)].pushes
         deepest = max(deepest, depth)
     assert deepest < 30
 
@@ -115,7 +116,7 @@ def test_a_callee_that_was_emitted_before_is_known(listing: Listing, bytecode: A
     leaf = "// leaf\nfn f1(%v0) -> Int {\nb0(%v0:Int):\n%v1:Int = IMul %v0, %v0\nret %v1\n}\n"
     code = bytecode(leaf + text)
     _, first, end, _ = code.functions[2]
-    names = [OPS[op_of(word)].name for word in code.words[first:end]]
+    names = [ops.OPS[op_of(word)].name for word in code.words[first:end]]
     assert names == ["mov", "call", "iadd", "iadd", "ret"]
 
 
@@ -201,7 +202,7 @@ def test_what_survives_a_call_is_made_where_the_callee_leaves_it_alone(bytecode:
     """
     code = bytecode(text)
     # The leaf changes r0 and r1.
-    assert encode(IMUL_IMM, 2, 0, imm=5) in list(code.words)
+    assert encode(ops.IMUL_IMM, 2, 0, imm=5) in list(code.words)
     assert bytecode.run(code) == 3 * 28 * 28 - 20
 
 

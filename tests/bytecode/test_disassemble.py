@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from garden.bytecode import ops
 from garden.bytecode.disassemble import disassemble
-from garden.bytecode.ops import OPS, encode
+from garden.bytecode.ops import encode
 
 PROGRAM = r"""
 // half
@@ -101,7 +102,7 @@ def test_every_opcode_has_a_form(bytecode: Any) -> None:
     code.constants.extend([0, 0, 0, 0])
     fields = {"a": 1, "b": 2, "c": 3}
     forms = {}
-    for op in OPS:
+    for op in ops.OPS:
         used = [number if getattr(op, name) else 0 for name, number in fields.items()]
         code.words[2] = encode(op.code, *used)
         line = disassemble(code).split("<entry>:\n")[1].splitlines()[0]

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from test_emit import function
 
-from garden.bytecode.ops import OPS, op_of
+from garden.bytecode import ops
+from garden.bytecode.ops import op_of
 
 Listing = Callable[..., list[str]]
 
@@ -156,12 +157,12 @@ def test_an_arm_that_leaves_fewer_slots_than_others_makes_up_for_it(bytecode: An
         ret %v6
     """
     code = bytecode(CALLER.replace("BODY", body))
-    names = [OPS[op_of(word)].name for word in code.words]
+    names = [ops.OPS[op_of(word)].name for word in code.words]
     assert names.count("push") == 2
     assert bytecode.run(code) == 86
     # Where the way that pops comes first, nobody need make up for anything.
     code = bytecode(CALLER.replace("BODY", body.replace("ILt %v2, 0, b1, b2", "IGt %v2, 0, b2, b1")))
-    names = [OPS[op_of(word)].name for word in code.words]
+    names = [ops.OPS[op_of(word)].name for word in code.words]
     assert names.count("push") == 2
     assert names.count("drop") == 1
     assert bytecode.run(code) == 86
@@ -189,7 +190,7 @@ def test_a_slot_that_an_arm_reuses_is_not_taken_for_granted_behind_it(bytecode: 
     """
     text = CALLER.replace("BODY", body).replace("%v0:Int = 3\n", f"%v0:Int = {subject}\n")
     code = bytecode(text)
-    assert "store_slot" in [OPS[op_of(word)].name for word in code.words]
+    assert "store_slot" in [ops.OPS[op_of(word)].name for word in code.words]
     in_first = (subject < 0) == (arms == "b1, b2")
     assert bytecode.run(code) == (subject if in_first else 40 + subject) + 7 * subject
 

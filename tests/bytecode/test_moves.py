@@ -8,10 +8,11 @@ import pytest
 
 from allocators import PageAlloc
 from allocators.collections import Interner
+from garden.bytecode import ops
 from garden.bytecode.assembler import Assembler
 from garden.bytecode.code import Code
 from garden.bytecode.moves import ParallelMoves
-from garden.bytecode.ops import MOV, a_of, b_of, op_of
+from garden.bytecode.ops import a_of, b_of, op_of
 from garden.source import Source
 from garden.syntax.ast import Ast
 from garden.syntax.tokens import Tokens
@@ -36,7 +37,7 @@ def sequence(moves: dict[int, int]) -> list[tuple[int, int]]:
     words = list(code.words)
     for thing in (code, checked, ast):
         thing.close()
-    assert all([op_of(word) == MOV for word in words])
+    assert all([op_of(word) == ops.MOV for word in words])
     return [(a_of(word), b_of(word)) for word in words]
 
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from garden.bytecode import ops
 from garden.bytecode.disassemble import disassemble
-from garden.bytecode.ops import LOOKUP, SWITCH, op_of
+from garden.bytecode.ops import op_of
 from garden.bytecode.strings import hash_bytes
 
 
@@ -41,14 +42,14 @@ def switch(keys: list[str], kind: str, subject: str) -> str:
 @pytest.mark.parametrize("subject", [-1, 0, 1, 2, 3, 4, 5, 6, 1 << 40, -(1 << 63)])
 def test_a_switch_over_close_ints_is_one_instruction(bytecode: Any, subject: int, optimise: bool) -> None:
     code = bytecode(switch(["5", "1", "3"], "Int", str(subject)), optimise=optimise)
-    assert [op_of(word) for word in code.words].count(SWITCH) == 1
+    assert [op_of(word) for word in code.words].count(ops.SWITCH) == 1
     assert bytecode.run(code) == {5: 1, 1: 2, 3: 3}.get(subject, 0)
 
 
 @pytest.mark.parametrize("subject", [7, 1000000, -5000000000, 8])
 def test_a_switch_over_ints_far_apart_compares(bytecode: Any, subject: int) -> None:
     code = bytecode(switch(["7", "1000000", "-5000000000"], "Int", str(subject)))
-    assert SWITCH not in [op_of(word) for word in code.words]
+    assert ops.SWITCH not in [op_of(word) for word in code.words]
     assert bytecode.run(code) == {7: 1, 1000000: 2, -5000000000: 3}.get(subject, 0)
 
 
@@ -56,7 +57,7 @@ def test_a_switch_over_ints_far_apart_compares(bytecode: Any, subject: int) -> N
 def test_a_switch_over_strings_counts_their_addresses(bytecode: Any, subject: str) -> None:
     keys = ["`a`", "`bb`", "`a longer key than a word`", "``"]
     code = bytecode(switch(keys, "Str", f"`{subject}`"))
-    assert [op_of(word) for word in code.words].count(SWITCH) == 1
+    assert [op_of(word) for word in code.words].count(ops.SWITCH) == 1
     assert bytecode.run(code) == {"a": 1, "bb": 2, "a longer key than a word": 3, "": 4}.get(subject, 0)
 
 
@@ -69,7 +70,7 @@ def test_a_switch_over_strings_that_lie_far_apart_compares(bytecode: Any, subjec
         "switch %v0", f"%v8:Str = `first`\nSys io.println(%v8)\n{others}\nswitch %v0"
     )
     code = bytecode(text)
-    assert SWITCH not in [op_of(word) for word in code.words]
+    assert ops.SWITCH not in [op_of(word) for word in code.words]
     assert bytecode.run(code) == {"first": 1, "last": 2}.get(subject, 0)
 
 
@@ -119,7 +120,7 @@ def lookup(cases: str, kind: str, value: str, subject: str) -> str:
 def test_a_lookup_gives_constants(bytecode: Any, subject: int, scale: int) -> None:
     cases = f"{scale} -> 10, {4 * scale} -> -20], 1234567890123"
     code = bytecode(lookup(cases, "Int", "Int", str(subject * scale)))
-    assert (LOOKUP in [op_of(word) for word in code.words]) == (scale == 1)
+    assert (ops.LOOKUP in [op_of(word) for word in code.words]) == (scale == 1)
     assert bytecode.run(code) == {1: 10, 4: -20}.get(subject, 1234567890123)
 
 

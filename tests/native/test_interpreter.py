@@ -14,8 +14,8 @@ import pytest
 import garden
 from allocators import Allocator, AllocError, FailingAllocator, MetricAllocator, PageAlloc, StackAlloc
 from allocators.testing import Failures, check_every_failure
+from garden.bytecode import ops
 from garden.bytecode.disassemble import disassemble
-from garden.bytecode.ops import OPS
 from garden.errors import Trap
 from garden.machines import MachineOptions, make_machine
 from garden.native.cache import Cache
@@ -75,7 +75,7 @@ def bench() -> Iterator[Bench]:
 
 def test_every_opcode_has_a_handler() -> None:
     with image() as loaded:
-        assert {f"op.{op.name}" for op in OPS} <= loaded.symbols.keys()
+        assert {f"op.{op.name}" for op in ops.OPS} <= loaded.symbols.keys()
 
 
 def test_the_handlers_of_frequent_instructions_begin_and_end_in_one_line_of_the_cache() -> None:

@@ -14,7 +14,7 @@ from allocators.collections import Interner
 from allocators.stack import StackAlloc
 from garden.bytecode import ops
 from garden.bytecode.code import Code
-from garden.bytecode.ops import CONSTANT, COUNT, DEST, HOST, IMM, IMM16, OPS, SLOT, SOURCE, TARGET, encode
+from garden.bytecode.ops import encode
 from garden.bytecode.superinstructions import (
     CODES,
     FIRST,
@@ -50,19 +50,19 @@ TABLE: Final = 4
 
 def random_word(code: int, target: int) -> int:
     """An instruction with operands that it can be executed with."""
-    entry = OPS[code]
+    entry = ops.OPS[code]
     fields = [
-        random.randrange(REGISTERS) if kind in (SOURCE, DEST) else 1 if kind == COUNT else 0
+        random.randrange(REGISTERS) if kind in (ops.SOURCE, ops.DEST) else 1 if kind == ops.COUNT else 0
         for kind in (entry.a, entry.b, entry.c)
     ]
     imm = {
-        TARGET: target,
-        IMM: random.choice([0, 1, -1, 2, 3, 1000, -(1 << 31)]),
-        CONSTANT: TABLE if code in (ops.LOOKUP, ops.SWITCH) else random.randrange(3),
-        SLOT: random.randrange(3),
-        HOST: 0,
+        ops.TARGET: target,
+        ops.IMM: random.choice([0, 1, -1, 2, 3, 1000, -(1 << 31)]),
+        ops.CONSTANT: TABLE if code in (ops.LOOKUP, ops.SWITCH) else random.randrange(3),
+        ops.SLOT: random.randrange(3),
+        ops.HOST: 0,
     }.get(entry.imm, 2 if code == ops.DROP else 0)
-    if entry.b == IMM16:
+    if entry.b == ops.IMM16:
         return encode_imm16(code, fields[0], random.choice([0, 1, 2, -1]), imm)
     return encode(code, fields[0], fields[1], fields[2], imm)
 
@@ -77,14 +77,14 @@ def begins(words: list[int], start: int, run: Run) -> bool:
         word = words[start + index]
         if word & 0xFF != step.code:
             return False
-        entry = OPS[step.code]
+        entry = ops.OPS[step.code]
         known = dict(writers[index] or {})
         for place, (kind, back) in enumerate(zip((entry.a, entry.b, entry.c), step.back, strict=True), 1):
             register = word >> 8 * place & 0xFF
-            if back and (kind != SOURCE or known.get(register) != (index - back) * 4 + 1):
+            if back and (kind != ops.SOURCE or known.get(register) != (index - back) * 4 + 1):
                 return False
         for place, kind in enumerate((entry.a, entry.b, entry.c), 1):
-            if kind == DEST:
+            if kind == ops.DEST:
                 known[word >> 8 * place & 0xFF] = index * 4 + place
         if step.skip:
             if word >> 32 != start + index + step.skip:

@@ -14,7 +14,7 @@ from encoding import encode_imm16
 
 from allocators.stack import StackAlloc
 from garden.bytecode import ops
-from garden.bytecode.ops import OPS, encode
+from garden.bytecode.ops import encode
 from garden.errors import Trap
 from garden.types.host import HostFunction
 from garden.types.types import Int
@@ -138,13 +138,13 @@ OTHERS = {
 
 
 def name(op: int) -> str:
-    return OPS[op].name
+    return ops.OPS[op].name
 
 
 def test_every_opcode_is_tested_here() -> None:
     tables = (INT_BINARY, INT_IMM, DOUBLE_BINARY, DOUBLE_COMPARE, JUMPS, IMM_JUMPS, DOUBLE_JUMPS)
     tested = [op for table in tables for op in table] + list(OTHERS)
-    assert sorted(tested) == [op.code for op in OPS]
+    assert sorted(tested) == [op.code for op in ops.OPS]
 
 
 @pytest.mark.parametrize("op", INT_BINARY, ids=name)

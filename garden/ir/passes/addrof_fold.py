@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from allocators import Allocator
 from garden.common import MAX_IMM
-from garden.ir.ir import ADDROF, LOAD, STORE, Ir
+from garden.ir import ir as op
+from garden.ir.ir import Ir
 from garden.ir.passes.counts import Counts
 
 
 def addrof_fold(ir: Ir[Allocator], counts: Counts) -> int:
     """Add the offsets of addresses to those of their uses; return how many."""
-    op = ir.op
+    ops = ir.op
     nexts = ir.next
     count = 0
     for function in range(1, ir.function_count):
@@ -24,11 +25,11 @@ def addrof_fold(ir: Ir[Allocator], counts: Counts) -> int:
         while block:
             inst: int = ir.block_first[block]
             while inst:
-                opcode: int = op[inst]
-                if opcode in (LOAD, ADDROF, STORE):
-                    base = ir.b if opcode == STORE else ir.a
+                opcode: int = ops[inst]
+                if opcode in (op.LOAD, op.ADDROF, op.STORE):
+                    base = ir.b if opcode == op.STORE else ir.a
                     address: int = base[inst]
-                    if op[address] == ADDROF:
+                    if ops[address] == op.ADDROF:
                         offset: int = ir.imm[inst] + ir.imm[address]
                         if offset <= MAX_IMM:
                             base[inst] = ir.a[address]

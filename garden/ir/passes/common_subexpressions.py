@@ -21,33 +21,9 @@ from typing import Final
 from allocators import Allocator
 from allocators._mypyc import mypyc_attr
 from allocators.collections import Vec
+from garden.ir import ir as op
 from garden.ir.blocks import link
-from garden.ir.ir import (
-    CALL,
-    CONST,
-    CONST_STR,
-    DADD,
-    DDIV,
-    DMUL,
-    IADD,
-    IDIV,
-    IDIV_IMM,
-    IEQ,
-    IMM,
-    IMOD,
-    IMOD_IMM,
-    IMUL,
-    INE,
-    OFFSET,
-    OPS,
-    PURE,
-    SEQ,
-    SNE,
-    SYS,
-    UNUSED,
-    VALUE,
-    Ir,
-)
+from garden.ir.ir import Ir
 from garden.ir.operands import replace_uses
 from garden.ir.passes.available import Available, Trees
 from garden.ir.passes.counts import Counts
@@ -62,24 +38,28 @@ _HOST_CALL: Final = 5
 _MAX_ARGUMENTS: Final = 2
 
 
-def _kind(op: int) -> int:
-    if op not in OPS:
+def _kind(opcode: int) -> int:
+    if opcode not in op.OPS:
         return _OTHER
-    if op in (CONST, CONST_STR):
+    if opcode in (op.CONST, op.CONST_STR):
         return _CONSTANT
-    if op in (IADD, IMUL, DADD, DMUL, IEQ, INE, SEQ, SNE):
+    if opcode in (op.IADD, op.IMUL, op.DADD, op.DMUL, op.IEQ, op.INE, op.SEQ, op.SNE):
         return _COMMUTATIVE
-    if op == SYS:
+    if opcode == op.SYS:
         return _HOST_CALL
-    if op == CALL:
+    if opcode == op.CALL:
         return _CALL
-    entry = OPS[op]
-    if op not in (IDIV, IMOD, IDIV_IMM, IMOD_IMM, DDIV) and entry.effect != PURE:
+    entry = op.OPS[opcode]
+    if opcode not in (op.IDIV, op.IMOD, op.IDIV_IMM, op.IMOD_IMM, op.DDIV) and entry.effect != op.PURE:
         return _OTHER
-    return _PLAIN if entry.a == VALUE and entry.b in (UNUSED, VALUE) and entry.imm in (0, IMM, OFFSET) else _OTHER
+    return (
+        _PLAIN
+        if entry.a == op.VALUE and entry.b in (op.UNUSED, op.VALUE) and entry.imm in (0, op.IMM, op.OFFSET)
+        else _OTHER
+    )
 
 
-_KINDS: Final = bytes([_kind(op) for op in range(max(OPS) + 1)])
+_KINDS: Final = bytes([_kind(opcode) for opcode in range(max(op.OPS) + 1)])
 
 
 def common_subexpressions(ir: Ir[Allocator], counts: Counts) -> int:
@@ -140,7 +120,7 @@ class _Finder:
         if count:
             same = self._same.data
             for value in range(1, ir.value_count):
-                if ir.op[value] in (CONST, CONST_STR):
+                if ir.op[value] in (op.CONST, op.CONST_STR):
                     same[value] = 0
             replace_uses(ir, same)
         return count

@@ -14,47 +14,8 @@ from __future__ import annotations
 from typing import Final
 
 from allocators import Allocator
-from garden.ir.ir import (
-    BOOL_TO_INT,
-    BRANCH,
-    BRANCH_CMP,
-    BRANCH_CMP_IMM,
-    CONST,
-    CONST_STR,
-    DADD,
-    DDIV,
-    DLE,
-    DLT,
-    DMUL,
-    DNEG,
-    DOUBLE_TO_INT,
-    DSUB,
-    FIRST_TERMINATOR,
-    IADD,
-    IADD_IMM,
-    IDIV,
-    IEQ,
-    IEQ_IMM,
-    IGT_IMM,
-    ILE,
-    ILT,
-    IMOD,
-    IMUL,
-    INE,
-    INE_IMM,
-    INEG,
-    INT_TO_BOOL,
-    INT_TO_DOUBLE,
-    ISUB,
-    JUMP,
-    LOOKUP,
-    OPS,
-    SEQ,
-    SNE,
-    SWITCH,
-    SYS,
-    Ir,
-)
+from garden.ir import ir as op
+from garden.ir.ir import Ir
 from garden.ir.operands import A_VALUE, OPERANDS
 from garden.ir.passes.counts import Counts
 from garden.ir.passes.host_fold import fold_host_call
@@ -63,16 +24,16 @@ from garden.semantics import ddiv, double_of, double_to_int, iadd, idiv, imod, i
 from garden.types.types import STR
 
 
-def _may_fold(op: int) -> bool:
-    return op in OPS and (op == SYS or (op > CONST_STR and OPERANDS[op] & A_VALUE != 0))
+def _may_fold(opcode: int) -> bool:
+    return opcode in op.OPS and (opcode == op.SYS or (opcode > op.CONST_STR and OPERANDS[opcode] & A_VALUE != 0))
 
 
-_MAY_FOLD: Final = bytes([_may_fold(op) for op in range(max(OPS) + 1)])
+_MAY_FOLD: Final = bytes([_may_fold(opcode) for opcode in range(max(op.OPS) + 1)])
 
 
 def const_fold(ir: Ir[Allocator], counts: Counts) -> int:
     """Fold instructions and branches on constants; return how many."""
-    op = ir.op
+    ops = ir.op
     a = ir.a
     nexts = ir.next
     count = 0
@@ -82,18 +43,18 @@ def const_fold(ir: Ir[Allocator], counts: Counts) -> int:
         while block:
             inst: int = ir.block_first[block]
             while inst:
-                opcode: int = op[inst]
+                opcode: int = ops[inst]
                 if _MAY_FOLD[opcode]:
-                    if opcode == SYS:
+                    if opcode == op.SYS:
                         if fold_host_call(ir, inst):
                             count += 1
                     else:
-                        known: int = op[a[inst]]
-                        if (known == CONST and _fold(ir, inst, opcode)) or (
-                            known == CONST_STR and _fold_str(ir, inst, opcode)
+                        known: int = ops[a[inst]]
+                        if (known == op.CONST and _fold(ir, inst, opcode)) or (
+                            known == op.CONST_STR and _fold_str(ir, inst, opcode)
                         ):
                             count += 1
-                            if opcode >= FIRST_TERMINATOR:
+                            if opcode >= op.FIRST_TERMINATOR:
                                 jumps += 1
                 inst = nexts[inst]
             block = ir.block_next[block]
@@ -105,134 +66,134 @@ def const_fold(ir: Ir[Allocator], counts: Counts) -> int:
     return count
 
 
-def _fold(ir: Ir[Allocator], inst: int, op: int) -> bool:
+def _fold(ir: Ir[Allocator], inst: int, opcode: int) -> bool:
     """Fold an instruction whose operand a is a constant that is no Str."""
     left: int = ir.imm[ir.a[inst]]
-    if IADD <= op <= DLE:
+    if op.IADD <= opcode <= op.DLE:
         right: int = ir.b[inst]
-        return ir.op[right] == CONST and _fold_binary(ir, inst, op, left, ir.imm[right])
-    if IADD_IMM <= op <= INE_IMM:
-        return _fold_immediate(ir, inst, op, left, ir.imm[inst])
-    if op == BRANCH:
+        return ir.op[right] == op.CONST and _fold_binary(ir, inst, opcode, left, ir.imm[right])
+    if op.IADD_IMM <= opcode <= op.INE_IMM:
+        return _fold_immediate(ir, inst, opcode, left, ir.imm[inst])
+    if opcode == op.BRANCH:
         _set_jump(ir, inst, ir.c[inst] if left else ir.d[inst])
-    elif op == BRANCH_CMP:
+    elif opcode == op.BRANCH_CMP:
         right = ir.b[inst]
-        if ir.op[right] != CONST:
+        if ir.op[right] != op.CONST:
             return False
         _set_jump(ir, inst, ir.c[inst] if compare(ir.imm[inst], left, ir.imm[right]) else ir.d[inst])
-    elif op == BRANCH_CMP_IMM:
+    elif opcode == op.BRANCH_CMP_IMM:
         _set_jump(ir, inst, ir.c[inst] if compare_imm(ir.b[inst], left, ir.imm[inst]) else ir.d[inst])
-    elif op == SWITCH:
+    elif opcode == op.SWITCH:
         _set_jump(ir, inst, _find(ir.list_at(ir.b[inst]), left))
-    elif op == LOOKUP:
+    elif opcode == op.LOOKUP:
         _set_lookup(ir, inst, left)
-    elif op == INEG:
+    elif opcode == op.INEG:
         _set_constant(ir, inst, ineg(left))
-    elif op == DNEG:
+    elif opcode == op.DNEG:
         _set_constant(ir, inst, word_of(-double_of(left)))
-    elif op == INT_TO_DOUBLE:
+    elif opcode == op.INT_TO_DOUBLE:
         _set_constant(ir, inst, word_of(float(left)))
-    elif op == DOUBLE_TO_INT:
+    elif opcode == op.DOUBLE_TO_INT:
         _set_constant(ir, inst, double_to_int(double_of(left)))
-    elif op == INT_TO_BOOL:
+    elif opcode == op.INT_TO_BOOL:
         _set_constant(ir, inst, 1 if left else 0)
-    elif op == BOOL_TO_INT:
+    elif opcode == op.BOOL_TO_INT:
         _set_constant(ir, inst, left)
     else:
         return False
     return True
 
 
-def _fold_str(ir: Ir[Allocator], inst: int, op: int) -> bool:
+def _fold_str(ir: Ir[Allocator], inst: int, opcode: int) -> bool:
     """Fold an instruction whose operand a is a constant Str. Equal texts are one symbol."""
     symbol: int = ir.imm[ir.a[inst]]
-    if op == SWITCH:
+    if opcode == op.SWITCH:
         _set_jump(ir, inst, _find(ir.list_at(ir.b[inst]), symbol))
         return True
-    if op == LOOKUP:
+    if opcode == op.LOOKUP:
         _set_lookup(ir, inst, symbol)
         return True
     other: int = ir.b[inst]
-    if op in (SEQ, SNE) and ir.op[other] == CONST_STR:
-        _set_constant(ir, inst, 1 if compare(op, symbol, ir.imm[other]) else 0)
+    if opcode in (op.SEQ, op.SNE) and ir.op[other] == op.CONST_STR:
+        _set_constant(ir, inst, 1 if compare(opcode, symbol, ir.imm[other]) else 0)
         return True
-    if op == BRANCH_CMP and ir.op[other] == CONST_STR:
+    if opcode == op.BRANCH_CMP and ir.op[other] == op.CONST_STR:
         _set_jump(ir, inst, ir.c[inst] if compare(ir.imm[inst], symbol, ir.imm[other]) else ir.d[inst])
         return True
     return False
 
 
-def _fold_binary(ir: Ir[Allocator], inst: int, op: int, left: int, right: int) -> bool:
-    if DADD <= op <= DDIV:
+def _fold_binary(ir: Ir[Allocator], inst: int, opcode: int, left: int, right: int) -> bool:
+    if op.DADD <= opcode <= op.DDIV:
         dividend = double_of(left)
         divisor = double_of(right)
-        if op == DDIV and divisor == 0.0:
+        if opcode == op.DDIV and divisor == 0.0:
             return False
-        result = _double(op, dividend, divisor)
+        result = _double(opcode, dividend, divisor)
         if result != result:
             return False
         _set_constant(ir, inst, word_of(result))
-    elif op <= IMOD:
-        if op in (IDIV, IMOD) and right == 0:
+    elif opcode <= op.IMOD:
+        if opcode in (op.IDIV, op.IMOD) and right == 0:
             return False
-        _set_constant(ir, inst, _int(op, left, right))
+        _set_constant(ir, inst, _int(opcode, left, right))
     else:
-        _set_constant(ir, inst, 1 if compare(op, left, right) else 0)
+        _set_constant(ir, inst, 1 if compare(opcode, left, right) else 0)
     return True
 
 
-def _fold_immediate(ir: Ir[Allocator], inst: int, op: int, left: int, right: int) -> bool:
-    binary = op - IADD_IMM + IADD
-    if binary <= IMOD:
+def _fold_immediate(ir: Ir[Allocator], inst: int, opcode: int, left: int, right: int) -> bool:
+    binary = opcode - op.IADD_IMM + op.IADD
+    if binary <= op.IMOD:
         return _fold_binary(ir, inst, binary, left, right)
-    _set_constant(ir, inst, 1 if compare_imm(op, left, right) else 0)
+    _set_constant(ir, inst, 1 if compare_imm(opcode, left, right) else 0)
     return True
 
 
-def _int(op: int, left: int, right: int) -> int:
-    if op == IADD:
+def _int(opcode: int, left: int, right: int) -> int:
+    if opcode == op.IADD:
         return iadd(left, right)
-    if op == ISUB:
+    if opcode == op.ISUB:
         return isub(left, right)
-    if op == IMUL:
+    if opcode == op.IMUL:
         return imul(left, right)
-    if op == IDIV:
+    if opcode == op.IDIV:
         return idiv(left, right)
     return imod(left, right)
 
 
-def _double(op: int, left: float, right: float) -> float:
-    if op == DADD:
+def _double(opcode: int, left: float, right: float) -> float:
+    if opcode == op.DADD:
         return left + right
-    if op == DSUB:
+    if opcode == op.DSUB:
         return left - right
-    if op == DMUL:
+    if opcode == op.DMUL:
         return left * right
     return ddiv(left, right)
 
 
-def compare(op: int, left: int, right: int) -> bool:
+def compare(opcode: int, left: int, right: int) -> bool:
     """The comparison of two words by one of the opcodes that `BRANCH_CMP` may have."""
-    if op == ILT:
+    if opcode == op.ILT:
         return left < right
-    if op == ILE:
+    if opcode == op.ILE:
         return left <= right
-    if op in (IEQ, SEQ):
+    if opcode in (op.IEQ, op.SEQ):
         return left == right
-    if op in (INE, SNE):
+    if opcode in (op.INE, op.SNE):
         return left != right
-    if op == DLT:
+    if opcode == op.DLT:
         return double_of(left) < double_of(right)
     return double_of(left) <= double_of(right)
 
 
-def compare_imm(op: int, left: int, right: int) -> bool:
+def compare_imm(opcode: int, left: int, right: int) -> bool:
     """The comparison of a word with an immediate by one of the opcodes that `BRANCH_CMP_IMM` may have."""
-    if op == IEQ_IMM:
+    if opcode == op.IEQ_IMM:
         return left == right
-    if op == INE_IMM:
+    if opcode == op.INE_IMM:
         return left != right
-    return left > right if op == IGT_IMM else left < right
+    return left > right if opcode == op.IGT_IMM else left < right
 
 
 def _find(cases: memoryview, key: int) -> int:
@@ -244,7 +205,7 @@ def _find(cases: memoryview, key: int) -> int:
 
 
 def _set_constant(ir: Ir[Allocator], inst: int, word: int) -> None:
-    ir.op[inst] = CONST
+    ir.op[inst] = op.CONST
     ir.a[inst] = 0
     ir.b[inst] = 0
     ir.imm[inst] = word
@@ -253,11 +214,11 @@ def _set_constant(ir: Ir[Allocator], inst: int, word: int) -> None:
 def _set_lookup(ir: Ir[Allocator], inst: int, key: int) -> None:
     _set_constant(ir, inst, _find(ir.list_at(ir.b[inst]), key))
     if ir.type[inst] == STR:
-        ir.op[inst] = CONST_STR
+        ir.op[inst] = op.CONST_STR
 
 
 def _set_jump(ir: Ir[Allocator], inst: int, edge: int) -> None:
-    ir.op[inst] = JUMP
+    ir.op[inst] = op.JUMP
     ir.a[inst] = 0
     ir.b[inst] = 0
     ir.c[inst] = edge

@@ -19,8 +19,9 @@ from __future__ import annotations
 from allocators import Allocator
 from allocators._mypyc import mypyc_attr
 from allocators.collections import Vec
+from garden.ir import ir as op
 from garden.ir.blocks import make_noop, unlink_noops
-from garden.ir.ir import NOP, PARAM, TRAPS, Ir
+from garden.ir.ir import Ir
 from garden.ir.operands import A_VALUE, B_VALUE, B_VALUES, EFFECTS, OPERANDS, drop_parameters, edge_at, edge_count
 from garden.ir.passes.counts import Counts
 
@@ -41,7 +42,7 @@ def dce(ir: Ir[Allocator], counts: Counts) -> int:
 
 def _may_remove(ir: Ir[Allocator], uses: memoryview) -> bool:
     """Whether there is a value without uses that could go, or a `NOP`."""
-    op = ir.op
+    ops = ir.op
     nexts = ir.next
     pool = ir.pool.data
     for block in range(1, ir.block_count):
@@ -55,7 +56,7 @@ def _may_remove(ir: Ir[Allocator], uses: memoryview) -> bool:
                     return True
         inst: int = ir.block_first[block]
         while inst:
-            if EFFECTS[op[inst]] < TRAPS and not uses[inst]:
+            if EFFECTS[ops[inst]] < op.TRAPS and not uses[inst]:
                 return True
             inst = nexts[inst]
     return False
@@ -120,12 +121,12 @@ class _Liveness:
                     incoming[target] = pair
 
     def _mark_roots(self, ir: Ir[Allocator]) -> None:
-        op = ir.op
+        ops = ir.op
         nexts = ir.next
         for block in range(1, ir.block_count):
             inst: int = ir.block_first[block] if ir.block_function[block] else 0
             while inst:
-                if EFFECTS[op[inst]] >= TRAPS:
+                if EFFECTS[ops[inst]] >= op.TRAPS:
                     self._mark_operands(ir, inst)
                 inst = nexts[inst]
 
@@ -147,7 +148,7 @@ class _Liveness:
                 self._mark(pool[cell])
 
     def _mark_needs(self, ir: Ir[Allocator], value: int) -> None:
-        if ir.op[value] != PARAM:
+        if ir.op[value] != op.PARAM:
             self._mark_operands(ir, value)
             return
         place: int = self._place.data[value]
@@ -158,7 +159,7 @@ class _Liveness:
             pair = self._edges.data[2 * pair + 1]
 
     def _remove(self, ir: Ir[Allocator]) -> int:
-        op = ir.op
+        ops = ir.op
         nexts = ir.next
         live = self._live.data
         removed = 0
@@ -166,9 +167,9 @@ class _Liveness:
         for block in range(1, ir.block_count):
             inst: int = ir.block_first[block] if ir.block_function[block] else 0
             while inst:
-                if op[inst] == NOP:
+                if ops[inst] == op.NOP:
                     noops += 1
-                elif not live[inst] and EFFECTS[op[inst]] < TRAPS:
+                elif not live[inst] and EFFECTS[ops[inst]] < op.TRAPS:
                     make_noop(ir, inst)
                     removed += 1
                 inst = nexts[inst]

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from allocators import Allocator
-from garden.ir.ir import CONST, CONST_STR, Ir
+from garden.ir import ir as op
+from garden.ir.ir import Ir
 from garden.semantics import MAX_INT, MIN_INT, double_of, word_of
 from garden.types.types import BOOL, DOUBLE, INT, STR
 
@@ -26,7 +27,7 @@ def fold_host_call(ir: Ir[Allocator], inst: int) -> bool:
     text = 0
     largest = 1
     for value in ir.list_at(ir.b[inst]):
-        if ir.op[value] not in (CONST, CONST_STR):
+        if ir.op[value] not in (op.CONST, op.CONST_STR):
             return False
         argument = _python_value(ir, value)
         if isinstance(argument, str):
@@ -56,7 +57,7 @@ def _python_value(ir: Ir[Allocator], value: int) -> Any:
 
 def _set_constant(ir: Ir[Allocator], inst: int, result: Any) -> bool:
     type: int = ir.type[inst]
-    op = CONST
+    opcode = op.CONST
     if type == BOOL and isinstance(result, bool):
         word = 1 if result else 0
     elif type == INT and isinstance(result, int) and not isinstance(result, bool) and MIN_INT <= result <= MAX_INT:
@@ -71,11 +72,11 @@ def _set_constant(ir: Ir[Allocator], inst: int, result: Any) -> bool:
             return False
         if len(text) > MAX_TEXT:
             return False
-        op = CONST_STR
+        opcode = op.CONST_STR
         word = ir.checked.ast.symbols.intern(text)
     else:
         return False
-    ir.op[inst] = op
+    ir.op[inst] = opcode
     ir.a[inst] = 0
     ir.b[inst] = 0
     ir.imm[inst] = word

@@ -34,7 +34,8 @@ from typing import Final
 from allocators import Allocator
 from allocators._mypyc import mypyc_attr
 from allocators.collections import Vec
-from garden.ir.ir import BRANCH, BRANCH_CMP, BRANCH_CMP_IMM, CONST, CONST_STR, JUMP, NOP, PARAM, UNDEFINED, Ir
+from garden.ir import ir as op
+from garden.ir.ir import Ir
 from garden.ir.operands import edge_at, edge_count, set_edge
 from garden.ir.passes.const_fold import compare_imm
 from garden.ir.passes.counts import Counts
@@ -118,16 +119,16 @@ class _Threader:
                 set_edge(ir, terminator, index, composed)
                 edge = composed
                 count += 1
-        op: int = ir.op[terminator]
-        if op == JUMP and self._copy_branch(terminator):
-            op = ir.op[terminator]
+        opcode: int = ir.op[terminator]
+        if opcode == op.JUMP and self._copy_branch(terminator):
+            opcode = ir.op[terminator]
             count += 1
-        if op in (BRANCH, BRANCH_CMP, BRANCH_CMP_IMM) and self._is_decided(terminator):
+        if opcode in (op.BRANCH, op.BRANCH_CMP, op.BRANCH_CMP_IMM) and self._is_decided(terminator):
             uses[ir.a[terminator]] -= 1
-            if op == BRANCH_CMP:
+            if opcode == op.BRANCH_CMP:
                 uses[ir.b[terminator]] -= 1
             self._release(ir.d[terminator])
-            ir.op[terminator] = JUMP
+            ir.op[terminator] = op.JUMP
             ir.a[terminator] = 0
             ir.b[terminator] = 0
             ir.d[terminator] = 0
@@ -159,13 +160,13 @@ class _Threader:
         end = self._end(target)
         if end == 0:
             return 0
-        if ir.op[end] == JUMP:
+        if ir.op[end] == op.JUMP:
             return int(ir.c[end])
         condition = self._argument(edge, ir.block_params[target], ir.a[end])
-        if ir.op[condition] != CONST:
+        if ir.op[condition] != op.CONST:
             return 0
         word: int = ir.imm[condition]
-        taken = word != 0 if ir.op[end] == BRANCH else compare_imm(ir.b[end], word, ir.imm[end])
+        taken = word != 0 if ir.op[end] == op.BRANCH else compare_imm(ir.b[end], word, ir.imm[end])
         return ir.c[end] if taken else ir.d[end]
 
     def _end(self, block: int) -> int:
@@ -177,16 +178,16 @@ class _Threader:
         uses = self._uses
         pool = ir.pool.data
         end: int = ir.block_first[block]
-        op: int = ir.op[end]
-        while op == NOP or (op in (CONST, CONST_STR, UNDEFINED) and uses[end] == 0):
+        opcode: int = ir.op[end]
+        while opcode == op.NOP or (opcode in (op.CONST, op.CONST_STR, op.UNDEFINED) and uses[end] == 0):
             end = ir.next[end]
-            op = ir.op[end]
-        if op not in (JUMP, BRANCH, BRANCH_CMP_IMM):
+            opcode = ir.op[end]
+        if opcode not in (op.JUMP, op.BRANCH, op.BRANCH_CMP_IMM):
             return 0
         parameters: int = ir.block_params[block]
-        if op != JUMP and not self._is_parameter(ir.a[end], parameters):
+        if opcode != op.JUMP and not self._is_parameter(ir.a[end], parameters):
             return 0
-        others = 0 if op == JUMP else -1
+        others = 0 if opcode == op.JUMP else -1
         for cell in range(parameters + 1, parameters + 1 + pool[parameters]):
             others += uses[pool[cell]]
         for index in range(edge_count(ir, end)):
@@ -201,7 +202,7 @@ class _Threader:
         ir = self.ir
         pool = ir.pool.data
         place: int = self._places.data[value]
-        return ir.op[value] == PARAM and 0 < place <= pool[parameters] and bool(pool[parameters + place] == value)
+        return ir.op[value] == op.PARAM and 0 < place <= pool[parameters] and bool(pool[parameters + place] == value)
 
     def _argument(self, edge: int, parameters: int, value: int) -> int:
         """What a value of the target of an edge is before the edge."""
@@ -230,7 +231,7 @@ class _Threader:
         edge: int = ir.c[jump]
         target: int = ir.pool.data[edge + 1]
         end = self._end(target)
-        if end == 0 or ir.op[end] == JUMP:
+        if end == 0 or ir.op[end] == op.JUMP:
             return False
         condition = self._argument(edge, ir.block_params[target], ir.a[end])
         taken = self._compose(edge, ir.c[end])

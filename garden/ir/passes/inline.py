@@ -26,8 +26,9 @@ from typing import Final
 from allocators import Allocator
 from allocators._mypyc import mypyc_attr
 from allocators.collections import Vec
+from garden.ir import ir as op
 from garden.ir.blocks import link
-from garden.ir.ir import CALL, JUMP, LOOKUP, NOP, PARAM, RET, SWITCH, TAIL, Ir
+from garden.ir.ir import Ir
 from garden.ir.operands import A_VALUE, B_VALUE, B_VALUES, EDGES, OPERANDS, replace_uses_in
 from garden.ir.passes.counts import Counts
 
@@ -113,7 +114,7 @@ class _Inliner:
             inst: int = ir.block_first[block]
             while inst:
                 rows += 1
-                if ir.op[inst] in (CALL, TAIL) and self._state.data[ir.a[inst]] == 0:
+                if ir.op[inst] in (op.CALL, op.TAIL) and self._state.data[ir.a[inst]] == 0:
                     self._pending.append(ir.a[inst])
                 inst = ir.next[inst]
             block = ir.block_next[block]
@@ -132,7 +133,7 @@ class _Inliner:
             inst: int = ir.block_first[block]
             while inst:
                 after: int = ir.next[inst]
-                if ir.op[inst] == CALL and self._state.data[ir.a[inst]] == _INLINABLE:
+                if ir.op[inst] == op.CALL and self._state.data[ir.a[inst]] == _INLINABLE:
                     callee: int = ir.a[inst]
                     if rows[callee] <= budget:
                         budget -= rows[callee]
@@ -165,10 +166,10 @@ class _Inliner:
             inst: int = ir.block_first[block]
             while inst:
                 rows += 1
-                op: int = ir.op[inst]
-                if rows > MAX_ROWS or blocks > MAX_BLOCKS or op in (TAIL, SWITCH, LOOKUP):
+                opcode: int = ir.op[inst]
+                if rows > MAX_ROWS or blocks > MAX_BLOCKS or opcode in (op.TAIL, op.SWITCH, op.LOOKUP):
                     return False
-                if op == CALL and self._state.data[ir.a[inst]] == _OPEN:
+                if opcode == op.CALL and self._state.data[ir.a[inst]] == _OPEN:
                     return False
                 inst = ir.next[inst]
             block = ir.block_next[block]
@@ -186,7 +187,7 @@ class _Inliner:
         ret: int = ir.block_last[body]
         inst: int = ir.block_first[body]
         while inst != ret:
-            if ir.op[inst] != NOP:
+            if ir.op[inst] != op.NOP:
                 copy = self._copy(inst)
                 self._copies.data[inst] = copy
                 link(ir, block, before, copy)
@@ -209,7 +210,7 @@ class _Inliner:
         ir.block_last[rest] = ir.block_last[block]
         has_result: bool = ir.type[call] != 0
         if has_result:
-            ir.op[call] = PARAM
+            ir.op[call] = op.PARAM
             ir.a[call] = 0
             ir.b[call] = 0
             ir.next[call] = 0
@@ -284,10 +285,10 @@ class _Inliner:
         copy = 0
         inst: int = ir.block_first[source]
         while inst:
-            if ir.op[inst] == RET:
+            if ir.op[inst] == op.RET:
                 value: int = self._copies.data[ir.a[inst]]
                 edge = ir.add_list([rest, value] if has_result else [rest])
-                copy = ir.add(JUMP, 0, ir.pos[inst], c=edge)
+                copy = ir.add(op.JUMP, 0, ir.pos[inst], c=edge)
             else:
                 copy = self._copy(inst)
                 ir.next[copy] = copy + 1
@@ -302,15 +303,15 @@ class _Inliner:
         parameters: int = ir.block_params[source]
         for cell in range(parameters + 1, parameters + 1 + ir.pool.data[parameters]):
             parameter: int = ir.pool.data[cell]
-            words.append(ir.add(PARAM, ir.type[parameter], ir.pos[parameter]))
+            words.append(ir.add(op.PARAM, ir.type[parameter], ir.pos[parameter]))
         ir.block_params[block] = ir.add_words(words)
 
     def _copy(self, inst: int) -> int:
         """A copy of an instruction, with the operands that it has in the caller; it stands in no block yet."""
         ir = self.ir
         copies = self._copies.data
-        op: int = ir.op[inst]
-        flags = OPERANDS[op]
+        opcode: int = ir.op[inst]
+        flags = OPERANDS[opcode]
         a: int = ir.a[inst]
         b: int = ir.b[inst]
         c = 0
@@ -324,9 +325,9 @@ class _Inliner:
             b = self._copy_values(b + 1, b + 1 + ir.pool.data[b])
         if flags & EDGES:
             c = self._copy_edge(ir.c[inst])
-            if op != JUMP:
+            if opcode != op.JUMP:
                 d = self._copy_edge(ir.d[inst])
-        return ir.add(op, ir.type[inst], ir.pos[inst], a=a, b=b, c=c, d=d, imm=ir.imm[inst])
+        return ir.add(opcode, ir.type[inst], ir.pos[inst], a=a, b=b, c=c, d=d, imm=ir.imm[inst])
 
     def _copy_edge(self, edge: int) -> int:
         pool = self.ir.pool.data

@@ -20,8 +20,9 @@ from typing import Final
 from allocators import Allocator
 from allocators._mypyc import mypyc_attr
 from allocators.collections import Vec
+from garden.ir import ir as op
 from garden.ir.blocks import link
-from garden.ir.ir import ALLOC, CALL, COPY, LOAD, STORE, Ir
+from garden.ir.ir import Ir
 from garden.ir.operands import replace_uses
 from garden.ir.passes.available import Available, Trees
 from garden.ir.passes.counts import Counts
@@ -42,12 +43,12 @@ def load_store_forward(ir: Ir[Allocator], counts: Counts) -> int:
 
 
 def _has_loads(ir: Ir[Allocator]) -> bool:
-    op = ir.op
+    ops = ir.op
     nexts = ir.next
     for block in range(1, ir.block_count):
         inst: int = ir.block_first[block] if ir.block_function[block] else 0
         while inst:
-            if op[inst] == LOAD:
+            if ops[inst] == op.LOAD:
                 return True
             inst = nexts[inst]
     return False
@@ -87,15 +88,15 @@ class _Forwarder:
             before = 0
             inst: int = ir.block_first[trees.block]
             while inst:
-                op: int = ir.op[inst]
+                opcode: int = ir.op[inst]
                 after: int = ir.next[inst]
-                if op == LOAD and self._is_known(inst):
+                if opcode == op.LOAD and self._is_known(inst):
                     link(ir, trees.block, before, after)
                     count += 1
                 else:
-                    if op == STORE:
+                    if opcode == op.STORE:
                         self._store(inst)
-                    elif op in (CALL, COPY):
+                    elif opcode in (op.CALL, op.COPY):
                         self._epochs += 1
                         self._fresh = self._epochs
                         self._other = self._epochs
@@ -115,9 +116,9 @@ class _Forwarder:
         offset: int = ir.imm[inst]
         self._epochs += 1
         self._other = self._epochs
-        if ir.op[base] != ALLOC or self._available.get(self._fresh, base, 0, offset):
+        if ir.op[base] != op.ALLOC or self._available.get(self._fresh, base, 0, offset):
             self._fresh = self._epochs
-        epoch = self._fresh if ir.op[base] == ALLOC else self._other
+        epoch = self._fresh if ir.op[base] == op.ALLOC else self._other
         self._available.add(epoch, base, 0, offset, self._resolved(ir.a[inst]))
 
     def _is_known(self, inst: int) -> bool:
@@ -125,7 +126,7 @@ class _Forwarder:
         ir = self.ir
         base = self._resolved(ir.a[inst])
         offset: int = ir.imm[inst]
-        epoch = self._fresh if ir.op[base] == ALLOC else self._other
+        epoch = self._fresh if ir.op[base] == op.ALLOC else self._other
         known = self._available.add(epoch, base, 0, offset, inst)
         if known and ir.type[known] == ir.type[inst]:
             self._replacement.data[inst] = known

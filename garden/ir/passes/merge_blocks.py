@@ -10,8 +10,9 @@ b1:
 from __future__ import annotations
 
 from allocators import Allocator
+from garden.ir import ir as op
 from garden.ir.blocks import make_noop, unlink_blocks, unlink_noops
-from garden.ir.ir import JUMP, Ir
+from garden.ir.ir import Ir
 from garden.ir.passes.counts import Counts
 
 
@@ -32,7 +33,7 @@ def _extend(ir: Ir[Allocator], block: int, predecessors: memoryview) -> int:
     count = 0
     while True:
         jump: int = ir.block_last[block]
-        if ir.op[jump] != JUMP:
+        if ir.op[jump] != op.JUMP:
             return count
         target: int = ir.pool.data[ir.c[jump] + 1]
         if predecessors[target] != 1 or ir.block_params[target]:

@@ -11,8 +11,9 @@ b3(%v3:Int):
 from __future__ import annotations
 
 from allocators import Allocator
+from garden.ir import ir as op
 from garden.ir.blocks import first_real
-from garden.ir.ir import JUMP, RET, Ir
+from garden.ir.ir import Ir
 from garden.ir.passes.counts import Counts
 from garden.ir.passes.unreachable import unreachable
 
@@ -23,12 +24,12 @@ def ret_inline(ir: Ir[Allocator], counts: Counts) -> int:
     # The join of an inner match comes before that of an outer one.
     for block in range(ir.block_count - 1, 0, -1):
         jump: int = ir.block_last[block] if ir.block_function[block] else 0
-        if ir.op[jump] == JUMP:
+        if ir.op[jump] == op.JUMP:
             edge: int = ir.c[jump]
             target: int = ir.pool.data[edge + 1]
             ret = first_real(ir, target)
-            if ir.op[ret] == RET:
-                ir.op[jump] = RET
+            if ir.op[ret] == op.RET:
+                ir.op[jump] = op.RET
                 ir.a[jump] = _argument(ir, edge, ir.block_params[target], ir.a[ret])
                 ir.c[jump] = 0
                 count += 1

@@ -22,23 +22,9 @@ from typing import Final
 from allocators import Allocator
 from allocators._mypyc import mypyc_attr
 from allocators.collections import Vec
+from garden.ir import ir as op
 from garden.ir.blocks import link, unlink_blocks
-from garden.ir.ir import (
-    BRANCH_CMP,
-    BRANCH_CMP_IMM,
-    CONST,
-    CONST_STR,
-    IEQ,
-    IEQ_IMM,
-    INE,
-    INE_IMM,
-    NOP,
-    SEQ,
-    SNE,
-    SWITCH,
-    UNDEFINED,
-    Ir,
-)
+from garden.ir.ir import Ir
 from garden.ir.passes.counts import Counts
 from garden.ir.passes.unreachable import unreachable
 from garden.types.types import INT, STR
@@ -130,27 +116,27 @@ class _Folder:
         """Whether a block ends by comparing a value with a constant for equality; what, is then in the attributes."""
         ir = self.ir
         branch: int = ir.block_last[block]
-        op: int = ir.op[branch]
-        if op == BRANCH_CMP_IMM:
-            op = ir.b[branch]
-            if op not in (IEQ_IMM, INE_IMM):
+        opcode: int = ir.op[branch]
+        if opcode == op.BRANCH_CMP_IMM:
+            opcode = ir.b[branch]
+            if opcode not in (op.IEQ_IMM, op.INE_IMM):
                 return False
             self.subject = ir.a[branch]
             self.key = ir.imm[branch]
-        elif op == BRANCH_CMP:
-            op = ir.imm[branch]
+        elif opcode == op.BRANCH_CMP:
+            opcode = ir.imm[branch]
             self.subject = self._subject(branch)
             constant: int = ir.b[branch] if self.subject == ir.a[branch] else ir.a[branch]
-            if op not in (IEQ, INE, SEQ, SNE) or ir.op[constant] not in (CONST, CONST_STR):
+            if opcode not in (op.IEQ, op.INE, op.SEQ, op.SNE) or ir.op[constant] not in (op.CONST, op.CONST_STR):
                 return False
             self.key = ir.imm[constant]
         else:
             return False
-        equal = op in (IEQ, IEQ_IMM, SEQ)
+        equal = opcode in (op.IEQ, op.IEQ_IMM, op.SEQ)
         self.hit = ir.c[branch] if equal else ir.d[branch]
         self.miss = ir.d[branch] if equal else ir.c[branch]
         # With two constants it is for `const_fold`.
-        return ir.type[self.subject] in (INT, STR) and ir.op[self.subject] not in (CONST, CONST_STR)
+        return ir.type[self.subject] in (INT, STR) and ir.op[self.subject] not in (op.CONST, op.CONST_STR)
 
     def _gather(self, block: int) -> None:
         """Gather the chain that begins with `block`, which was just looked at."""
@@ -178,7 +164,7 @@ class _Folder:
         inst: int = ir.block_first[block]
         last: int = ir.block_last[block]
         while inst != last:
-            if ir.op[inst] not in (CONST, CONST_STR, UNDEFINED, NOP):
+            if ir.op[inst] not in (op.CONST, op.CONST_STR, op.UNDEFINED, op.NOP):
                 return False
             inst = ir.next[inst]
         return True
@@ -188,7 +174,7 @@ class _Folder:
         ir = self.ir
         total = len(self._blocks)
         branch: int = ir.block_last[self._blocks.data[0]]
-        text = ir.op[branch] == BRANCH_CMP and ir.imm[branch] in (SEQ, SNE)
+        text = ir.op[branch] == op.BRANCH_CMP and ir.imm[branch] in (op.SEQ, op.SNE)
         count = 0
         start = 0
         while total - start >= MIN_CASES:
@@ -268,7 +254,7 @@ class _Folder:
             ir.block_last[block] = 0
         if before:
             ir.next[before] = branch
-        ir.op[branch] = SWITCH
+        ir.op[branch] = op.SWITCH
         ir.a[branch] = subject
         ir.b[branch] = ir.add_words(self._words)
         ir.c[branch] = 0
@@ -279,6 +265,6 @@ class _Folder:
         """The operand of a comparison that is no constant."""
         ir = self.ir
         subject: int = ir.a[branch]
-        if ir.op[branch] == BRANCH_CMP and ir.op[subject] in (CONST, CONST_STR):
+        if ir.op[branch] == op.BRANCH_CMP and ir.op[subject] in (op.CONST, op.CONST_STR):
             subject = ir.b[branch]
         return subject

@@ -24,9 +24,10 @@ from typing import Final
 
 from allocators import Allocator
 from allocators.collections import Vec
+from garden.ir import ir as op
 from garden.ir.blocks import first_real
 from garden.ir.builder import Builder
-from garden.ir.ir import CONST, CONST_STR, JUMP, LOOKUP, NOP, RET, SWITCH, Ir
+from garden.ir.ir import Ir
 from garden.ir.operands import edge_at, edge_count
 from garden.ir.passes.counts import Counts
 from garden.ir.passes.unreachable import unreachable
@@ -43,7 +44,7 @@ def switch_lookup(ir: Ir[Allocator], counts: Counts) -> int:
         count = 0
         for block in range(1, ir.block_count):
             switch: int = ir.block_last[block] if ir.block_function[block] else 0
-            if ir.op[switch] == SWITCH and _gather(ir, switch, words):
+            if ir.op[switch] == op.SWITCH and _gather(ir, switch, words):
                 _replace(ir, block, switch, words)
                 count += 1
     finally:
@@ -78,13 +79,13 @@ def _goes_to(ir: Ir[Allocator], edge: int) -> int:
     block: int = pool[edge + 1]
     inst = first_real(ir, block)
     last: int = ir.block_last[block]
-    if ir.op[inst] in (CONST, CONST_STR):
+    if ir.op[inst] in (op.CONST, op.CONST_STR):
         inst = ir.next[inst]
-        while ir.op[inst] == NOP:
+        while ir.op[inst] == op.NOP:
             inst = ir.next[inst]
-    if inst != last or ir.op[_constant(ir, edge)] not in (CONST, CONST_STR):
+    if inst != last or ir.op[_constant(ir, edge)] not in (op.CONST, op.CONST_STR):
         return _NO_ARM
-    join: int = pool[ir.c[last] + 1] if ir.op[last] == JUMP else _RETURNS
+    join: int = pool[ir.c[last] + 1] if ir.op[last] == op.JUMP else _RETURNS
     return join
 
 
@@ -93,9 +94,9 @@ def _constant(ir: Ir[Allocator], edge: int) -> int:
     pool = ir.pool.data
     last: int = ir.block_last[pool[edge + 1]]
     value = 0
-    if ir.op[last] == RET:
+    if ir.op[last] == op.RET:
         value = ir.a[last]
-    elif ir.op[last] == JUMP and pool[ir.c[last]] == 2:
+    elif ir.op[last] == op.JUMP and pool[ir.c[last]] == 2:
         value = pool[ir.c[last] + 2]
     return value
 
@@ -106,7 +107,7 @@ def _replace(ir: Ir[Allocator], block: int, switch: int, words: Vec[Allocator]) 
     join = _goes_to(ir, edge)
     # The switch becomes the lookup: it stands where that has to.
     lookup = switch
-    ir.op[lookup] = LOOKUP
+    ir.op[lookup] = op.LOOKUP
     ir.type[lookup] = type
     ir.b[lookup] = ir.add_words(words)
     pos: int = ir.pos[lookup]

@@ -9,8 +9,9 @@
 from __future__ import annotations
 
 from allocators import Allocator
+from garden.ir import ir as op
 from garden.ir.blocks import unlink
-from garden.ir.ir import CALL, NOP, RET, TAIL, Ir
+from garden.ir.ir import Ir
 from garden.ir.passes.counts import Counts
 
 
@@ -21,12 +22,12 @@ def tailcall(ir: Ir[Allocator], counts: Counts) -> int:
     for block in range(1, ir.block_count):
         if ir.block_function[block] and ir.block_function[block] != entry:
             ret: int = ir.block_last[block]
-            if ir.op[ret] == RET:
+            if ir.op[ret] == op.RET:
                 call = _before(ir, block, ret)
-                if ir.op[call] == CALL and ir.a[ret] in (0, call):
+                if ir.op[call] == op.CALL and ir.a[ret] in (0, call):
                     if counts.uses_are_known:
                         counts.uses()[ir.a[ret]] -= 1
-                    ir.op[ret] = TAIL
+                    ir.op[ret] = op.TAIL
                     ir.a[ret] = ir.a[call]
                     ir.b[ret] = ir.b[call]
                     ir.pos[ret] = ir.pos[call]
@@ -37,12 +38,12 @@ def tailcall(ir: Ir[Allocator], counts: Counts) -> int:
 
 def _before(ir: Ir[Allocator], block: int, last: int) -> int:
     """The instruction before the last one of a block, 0 where there is none."""
-    op = ir.op
+    ops = ir.op
     nexts = ir.next
     before = 0
     inst: int = ir.block_first[block]
     while inst != last:
-        if op[inst] != NOP:
+        if ops[inst] != op.NOP:
             before = inst
         inst = nexts[inst]
     return before

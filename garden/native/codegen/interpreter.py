@@ -32,17 +32,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from garden.bytecode import ops as bytecode
-from garden.bytecode.ops import (
-    IMM,
-    IMM16,
-    OPS,
-    SOURCE,
-    TABLE_COUNT,
-    TABLE_DEFAULT,
-    TABLE_FIRST,
-    TABLE_KIND,
-    TABLE_SLOTS,
-)
+from garden.bytecode.ops import TABLE_COUNT, TABLE_DEFAULT, TABLE_FIRST, TABLE_KIND, TABLE_SLOTS
 from garden.bytecode.selection import DIRECT, INVERSE_JUMPS, JUMPS
 from garden.bytecode.superinstructions import (
     CODES,
@@ -235,12 +225,12 @@ class Handler(Body):
 
     def _operation(self, code: int) -> None:
         operation = _OPERATIONS[code]
-        entry = OPS[code]
+        entry = bytecode.OPS[code]
         type = "double" if operation in _OF_DOUBLES else "i64"
         left = self.get("b", type)
-        if entry.c == SOURCE:
+        if entry.c == bytecode.SOURCE:
             result = self.binary(operation, left, self.get("c", type), "")
-        elif entry.imm == IMM:
+        elif entry.imm == bytecode.IMM:
             result = self.binary(operation, left, self.immediate(), "")
         else:
             result = self.unary(operation, left)
@@ -253,7 +243,7 @@ class Handler(Body):
             operation, taken = _CONDITIONS[code]
             type = "double" if operation in _OF_DOUBLES else "i64"
             left = self.get("a", type)
-            right = self._code("i16", _IMM16_PLACE) if OPS[code].b == IMM16 else self.get("b", type)
+            right = self._code("i16", _IMM16_PLACE) if bytecode.OPS[code].b == bytecode.IMM16 else self.get("b", type)
             condition = self.binary(operation, left, right, "")
         else:
             taken = code == bytecode.JMPT
@@ -329,11 +319,11 @@ class Handler(Body):
         return self.beyond(hosts, "[2 x i64]", self.immediate())
 
     def _push(self) -> None:
-        count = OPS[self.run[self.index].code].pushes
+        count = bytecode.OPS[self.run[self.index].code].pushes
         self.push([self.get(name) for name in "abc"[:count]])
 
     def _pop(self) -> None:
-        count = -OPS[self.run[self.index].code].pushes
+        count = -bytecode.OPS[self.run[self.index].code].pushes
         for name, word in zip("abc", self.pop(count), strict=False):
             self.set(name, word)
 
@@ -453,9 +443,9 @@ def interpreter_text(
 ) -> str:
     """The text of the module."""
     runs = [parse(text) for text in superinstructions]
-    names = {entry.code: f"@op.{entry.name}" for entry in OPS}
+    names = {entry.code: f"@op.{entry.name}" for entry in bytecode.OPS}
     names |= {code: f"@run.{code}" for code in range(FIRST, FIRST + len(runs))}
-    handlers = [Handler((Step(entry.code),), runtime).text(names[entry.code]) for entry in OPS]
+    handlers = [Handler((Step(entry.code),), runtime).text(names[entry.code]) for entry in bytecode.OPS]
     handlers += [Handler(run, runtime).text(names[code]) for code, run in enumerate(runs, FIRST)]
     parts = [
         # Of loads of what does not change, and of branches whose first way is nearly always taken.
