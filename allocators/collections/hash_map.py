@@ -1,14 +1,13 @@
 """HashMap: unsigned 64-bit keys to unsigned 64-bit values.
 
-Layout: the entries are a Table of two columns, keys and values, without gaps; a table of slots holds the number of an
-entry + 1, or 0 where it is free. Its length is a power of two, it is at most half full and probed linearly, and a
-deletion moves what is behind it up, so there are no tombstones. Entries are in the order of insertion until one is
-deleted: the last one then takes its place.
+Layout: the entries are a Table of two columns, keys and values, without gaps, whose numbers stand in `Slots`. A
+deletion moves up what is behind it in the slots, so there are no tombstones. Entries are in the order of insertion
+until one is deleted: the last one then takes its place.
 
 Costs: 16 bytes an entry and 8 to 16 for its slots, plus the spare capacity of a doubling table. A lookup reads two or
 three slots and most often one key, about 200 ns in compiled code. `keys` and `values` are views, without a copy.
 
-Not for: keys that somebody chooses to make it slow, or keys of other kinds; an `Interner` maps bytes to numbers.
+Not for: keys of other kinds; an `Interner` maps bytes to numbers.
 """
 
 from __future__ import annotations
@@ -19,22 +18,16 @@ from types import TracebackType
 from typing import Any, Final, Generic, Self, SupportsIndex, TypeVar
 
 from allocators._mypyc import i64, mypyc_attr
+from allocators.collections.slots import Slots, mix, size_for
 from allocators.collections.storage import as_count
 from allocators.collections.table import Table
-from allocators.collections.vec import Vec
 from allocators.layout import number_text
-from allocators.protocol import Allocator, LayoutError
+from allocators.protocol import Allocator, LayoutError, MisuseError
 
 A = TypeVar("A", bound=Allocator, covariant=True)
 
-_FIRST_SLOTS: Final = 16
 #: Entries are numbered in 32 bits.
 _MOST_ENTRIES: Final = (1 << 32) - 2
-
-# Two odd numbers of 30 bits without much structure: each half of a key times one of them, and their sum, stay below
-# 2**63.
-_LOW_FACTOR: Final = 0x3C6EF35F
-_HIGH_FACTOR: Final = 0x2545F491
 
 
 @mypyc_attr(native_class=True)
@@ -45,13 +38,12 @@ class HashMap(Generic[A]):
     `capacity` and `repr` raises `MisuseError`; what is true of views that were taken before says `allocators.block`.
     """
 
-    __slots__ = ("_entries", "_mask", "_slots", "allocator")
+    __slots__ = ("_entries", "_slots", "allocator")
 
     def __init__(self, allocator: A, capacity: SupportsIndex = 0) -> None:
         self.allocator: Final[A] = allocator
         self._entries: Table[A] = Table(allocator, "QQ")
-        self._slots: Vec[A] = Vec(allocator, "I")
-        self._mask: i64 = -1
+        self._slots: Slots[A] = Slots(allocator)
         entries = plain_int(capacity)
         if entries:
             try:
@@ -73,28 +65,27 @@ class HashMap(Generic[A]):
     @property
     def capacity(self) -> int:
         """How many entries fit before the map must grow."""
-        return min((self._mask + 1) // 2, self._entries.capacity)
+        return min((self._slots.mask + 1) // 2, self._entries.capacity)
 
-    def _find(self, key: int) -> int:
+    def _find(self, key: int) -> i64:
         """The slot that holds a key, or else the free one where it belongs; -1 while there are no slots."""
-        mask = self._mask
-        if mask < 0:
+        slots = self._slots
+        if slots.mask < 0:
             # Raises where there were entries once, and they have been revoked.
             len(self)
             return -1
-        slots = self._slots.data
         keys = self._entries.columns[0]
-        slot = _hash(key) & mask
-        while True:
-            entry: int = slots[slot]
-            if entry == 0 or keys[entry - 1] == key:
-                return slot
-            slot = (slot + 1) & mask
+        slot = slots.first(_hash(key))
+        entry = slots.at(slot)
+        while entry >= 0 and keys[entry] != key:
+            slot = slots.after(slot)
+            entry = slots.at(slot)
+        return slot
 
-    def _entry(self, key: int) -> int:
+    def _entry(self, key: int) -> i64:
         """The number of a key's entry, or -1."""
         slot = self._find(key)
-        return -1 if slot < 0 else int(self._slots.data[slot]) - 1
+        return -1 if slot < 0 else self._slots.at(slot)
 
     def __contains__(self, key: SupportsIndex) -> bool:
         return self._entry(_plain(key)) >= 0
@@ -122,18 +113,18 @@ class HashMap(Generic[A]):
     def _set(self, key: int, value: int) -> None:
         slot = self._find(key)
         if slot >= 0:
-            entry: int = self._slots.data[slot]
-            if entry:
-                self._entries.columns[1][entry - 1] = value
+            entry = self._slots.at(slot)
+            if entry >= 0:
+                self._entries.columns[1][entry] = value
                 return
         count = len(self._entries)
-        if count == self._entries.capacity or 2 * (count + 1) > self._mask + 1:
+        if count == self._entries.capacity or not self._slots.has_room(count + 1):
             self.reserve(1)
             # The allocator may have used the map itself.
             self._set(key, value)
             return
         self._entries.append(key, value)
-        self._slots.data[slot] = count + 1
+        self._slots.put(slot, count)
 
     def __setitem__(self, key: SupportsIndex, value: SupportsIndex) -> None:
         self._set(_plain(key), _plain(value))
@@ -160,14 +151,14 @@ class HashMap(Generic[A]):
 
     def _delete(self, key: int) -> None:
         slot = self._find(key)
-        entry = -1 if slot < 0 else int(self._slots.data[slot]) - 1
+        entry: i64 = -1 if slot < 0 else self._slots.at(slot)
         if entry < 0:
             raise KeyError(key)
         self._free_slot(slot)
         last = len(self._entries) - 1
         if entry != last:
             keys, values = self._entries.columns
-            self._slots.data[self._find(keys[last])] = entry + 1
+            self._slots.put(self._find(keys[last]), entry)
             keys[entry] = keys[last]
             values[entry] = values[last]
         self._entries.truncate(last)
@@ -175,24 +166,23 @@ class HashMap(Generic[A]):
     def __delitem__(self, key: SupportsIndex) -> None:
         self._delete(_plain(key))
 
-    def _free_slot(self, slot: int) -> None:
+    def _free_slot(self, slot: i64) -> None:
         """Empty a slot, and move up those behind it that would not be found any more."""
-        mask = self._mask
-        slots = self._slots.data
+        slots = self._slots
+        mask = slots.mask
         keys = self._entries.columns[0]
-        free: i64 = slot
-        at: i64 = slot
-        while True:
-            at = (at + 1) & mask
-            entry: int = slots[at]
-            if entry == 0:
-                break
-            home = _hash(keys[entry - 1]) & mask
+        free = slot
+        at = slots.after(slot)
+        entry = slots.at(at)
+        while entry >= 0:
+            home = slots.first(_hash(keys[entry]))
             # It may move up if its home is not between the free slot and itself.
             if (at - home) & mask >= (at - free) & mask:
-                slots[free] = entry
+                slots.put(free, entry)
                 free = at
-        slots[free] = 0
+            at = slots.after(at)
+            entry = slots.at(at)
+        slots.put(free, -1)
 
     def pop(self, key: SupportsIndex, *default: Any) -> Any:
         """Delete a key and return its value; `default` where it is not in the map, KeyError without one."""
@@ -223,55 +213,43 @@ class HashMap(Generic[A]):
             )
         self._entries.reserve(count)
         needed = length + count
-        if 2 * needed > self._mask + 1:
-            size = _FIRST_SLOTS
-            while size < 2 * needed:
-                size *= 2
-            self._rehash(size)
+        if not self._slots.has_room(needed):
+            self._rehash(needed)
 
-    def _rehash(self, size: int) -> None:
-        """Replace the slots by `size` others."""
-        slots: Vec[A] = Vec(self.allocator, "I")
+    def _rehash(self, count: int) -> None:
+        """Replace the slots by others for `count` entries."""
+        slots: Slots[A] = Slots(self.allocator)
         try:
-            slots.fill(0, size)
+            slots.make(count)
             # Not before now: the allocator may have used the map itself.
             self._slots.check_open()
-            mask: i64 = size - 1
-            data = slots.data
+            if not slots.has_room(len(self._entries)):
+                raise MisuseError("the allocator of a map has added to it while it grew")
             for entry, key in enumerate(self._entries.column(0)):
-                slot = _hash(key) & mask
-                while data[slot]:
-                    slot = (slot + 1) & mask
-                data[slot] = entry + 1
+                slots.add(_hash(key), entry)
         except BaseException:
             slots.close()
             raise
         before = self._slots
         self._slots = slots
-        self._mask = mask
         before.close()
 
     def shrink_to_fit(self) -> None:
         """Give back the memory that the entries do not need."""
         self.check_open()
-        size = _FIRST_SLOTS
-        while size < 2 * len(self):
-            size *= 2
         if len(self) == 0:
-            self._slots.clear()
-            self._mask = -1
-            self._slots.shrink_to_fit()
-        elif size <= self._mask:
-            self._rehash(size)
+            before = self._slots
+            self._slots = Slots(self.allocator)
+            before.close()
+        elif size_for(len(self)) <= self._slots.mask:
+            self._rehash(len(self))
         self._entries.shrink_to_fit()
 
     def clear(self) -> None:
         """Delete all entries, keep the capacity."""
         self.check_open()
         self._entries.clear()
-        count = len(self._slots)
         self._slots.clear()
-        self._slots.fill(0, count)
 
     @property
     def keys(self) -> memoryview:
@@ -304,7 +282,6 @@ class HashMap(Generic[A]):
             self._slots.close()
         finally:
             self._entries.close()
-            self._mask = -1
 
     def __enter__(self) -> Self:
         return self
@@ -352,8 +329,4 @@ def _plain(number: SupportsIndex) -> int:
 
 
 def _hash(key: int) -> i64:
-    """A number from 0 to 2**63 - 1 that depends on all bits of a key, in its low bits too."""
-    low: i64 = key & 0xFFFFFFFF
-    high: i64 = (key >> 32) & 0xFFFFFFFF
-    mixed = low * _LOW_FACTOR + high * _HIGH_FACTOR
-    return mixed ^ (mixed >> 32)
+    return mix(key & 0xFFFFFFFF, (key >> 32) & 0xFFFFFFFF)

@@ -1,7 +1,6 @@
 """Interner: distinct byte strings to dense ids 0, 1, 2, ... and back.
 
-Layout: all bytes end to end in one ByteBuffer; for each id the offset of its end, and its hash; an open-addressing
-table of ids + 1 (0 is a free slot) of a power of two, at most half full, probed linearly.
+Layout: all bytes end to end in one ByteBuffer; for each id the offset of its end, and its hash; `Slots` with the ids.
 
 Costs: one hash of the bytes and, most often, one comparison; 12 bytes an id, and 8 to 16 for the table, beside the
 bytes. Nothing is ever removed.
@@ -16,13 +15,15 @@ from typing import Final, Generic, Self, SupportsIndex, TypeVar
 
 from allocators._mypyc import i64, mypyc_attr
 from allocators.collections.byte_buffer import ByteBuffer
+from allocators.collections.slots import Slots
 from allocators.collections.vec import Vec
 from allocators.layout import number_text
 from allocators.protocol import Allocator, MisuseError
 
 A = TypeVar("A", bound=Allocator, covariant=True)
 
-_FIRST_SLOTS: Final = 32
+#: Ids that there is room for at first.
+_FIRST: Final = 16
 #: Offsets have 32 bits.
 _MOST_BYTES: Final = (1 << 32) - 1
 
@@ -35,15 +36,14 @@ class Interner(Generic[A]):
     `MisuseError`.
     """
 
-    __slots__ = ("_bytes", "_ends", "_hashes", "_mask", "_slots", "allocator")
+    __slots__ = ("_bytes", "_ends", "_hashes", "_slots", "allocator")
 
     def __init__(self, allocator: A) -> None:
         self.allocator: Final[A] = allocator
         self._bytes: ByteBuffer[A] = ByteBuffer(allocator)
         self._ends: Vec[A] = Vec(allocator, "I")
         self._hashes: Vec[A] = Vec(allocator, "q")
-        self._slots: Vec[A] = Vec(allocator, "I")
-        self._mask: i64 = -1
+        self._slots: Slots[A] = Slots(allocator)
 
     def __len__(self) -> int:
         self._check_revoked()
@@ -61,12 +61,12 @@ class Interner(Generic[A]):
         hashed = hash(text)
         slot = self._find(text, hashed)
         if slot >= 0:
-            found: int = self._slots.data[slot]
-            if found:
-                return found - 1
+            found = self._slots.at(slot)
+            if found >= 0:
+                return found
         if len(self._bytes) + len(text) > _MOST_BYTES:
             raise MisuseError(f"an interner holds at most {_MOST_BYTES} bytes")
-        if 2 * (len(self._ends) + 1) > self._mask + 1:
+        if not self._slots.has_room(len(self._ends) + 1):
             self._rehash()
             # The allocator may have used the interner itself.
             return self.intern(text)
@@ -75,60 +75,55 @@ class Interner(Generic[A]):
         self._bytes.reserve(len(text))
         slot = self._find(text, hashed)
         new_id = len(self._ends)
-        if self._slots.data[slot]:
-            return int(self._slots.data[slot]) - 1
+        found = self._slots.at(slot)
+        if found >= 0:
+            return found
         self._bytes.write(text)
         self._ends.append(len(self._bytes))
         self._hashes.append(hashed)
-        self._slots.data[slot] = new_id + 1
+        self._slots.put(slot, new_id)
         return new_id
 
     def find(self, text: bytes) -> int:
         """The id of `text`, or -1 where it has none."""
         slot = self._find(text, hash(text))
-        return -1 if slot < 0 else int(self._slots.data[slot]) - 1
+        return -1 if slot < 0 else self._slots.at(slot)
 
-    def _find(self, text: bytes, hashed: int) -> int:
-        """The slot that holds `text`, or the free one where it belongs; -1 while there is no table."""
-        mask: int = self._mask
-        if mask < 0:
+    def _find(self, text: bytes, hashed: i64) -> i64:
+        """The slot that holds `text`, or the free one where it belongs; -1 while there are none."""
+        slots = self._slots
+        if slots.mask < 0:
             # Raises where there was memory once, and it has been revoked.
             self._check_revoked()
             return -1
-        slots = self._slots.data
         hashes = self._hashes.data
         ends = self._ends.data
         texts = self._bytes.vec.data
-        slot = hashed & mask
-        while True:
-            found: int = slots[slot]
-            if found == 0:
-                return slot
-            if hashes[found - 1] == hashed:
-                start: int = ends[found - 2] if found > 1 else 0
-                if texts[start : ends[found - 1]] == text:
-                    return slot
-            slot = (slot + 1) & mask
+        slot = slots.first(hashed)
+        found = slots.at(slot)
+        while found >= 0:
+            if hashes[found] == hashed:
+                start: int = ends[found - 1] if found else 0
+                if texts[start : ends[found]] == text:
+                    break
+            slot = slots.after(slot)
+            found = slots.at(slot)
+        return slot
 
     def _rehash(self) -> None:
-        size = max(_FIRST_SLOTS, 2 * (self._mask + 1))
-        slots: Vec[A] = Vec(self.allocator, "I")
+        slots: Slots[A] = Slots(self.allocator)
         try:
-            slots.fill(0, size)
+            slots.make(max(_FIRST, self._slots.mask + 1))
             self._slots.check_open()
-            mask = size - 1
-            data = slots.data
+            if not slots.has_room(len(self._ends)):
+                raise MisuseError("the allocator of an interner has added to it while it grew")
             for new_id, hashed in enumerate(self._hashes.view):
-                slot = hashed & mask
-                while data[slot]:
-                    slot = (slot + 1) & mask
-                data[slot] = new_id + 1
+                slots.add(hashed, new_id)
         except BaseException:
             slots.close()
             raise
         before = self._slots
         self._slots = slots
-        self._mask = mask
         before.close()
 
     def __contains__(self, text: bytes) -> bool:
@@ -153,10 +148,7 @@ class Interner(Generic[A]):
         self._bytes.clear()
         self._ends.clear()
         self._hashes.clear()
-        slots = len(self._slots)
         self._slots.clear()
-        if slots:
-            self._slots.fill(0, slots)
 
     def shrink_to_fit(self) -> None:
         """Give back the capacity that the byte strings do not need."""
@@ -177,7 +169,6 @@ class Interner(Generic[A]):
                     self._ends.close()
                 finally:
                     self._bytes.close()
-                    self._mask = -1
 
     def __enter__(self) -> Self:
         return self

@@ -29,7 +29,7 @@ from allocators.protocol import Allocator
 
 A = TypeVar("A", bound=Allocator, covariant=True)
 
-_FEWEST: Final = 32
+_FEWEST: Final = 16
 
 
 def _factor(index: int) -> int:
@@ -52,6 +52,14 @@ def mix(low: i64, high: i64) -> i64:
     return twice ^ twice >> 32
 
 
+def size_for(count: i64) -> i64:
+    """How many slots there are for `count` numbers."""
+    size: i64 = _FEWEST
+    while size < 2 * count:
+        size *= 2
+    return size
+
+
 @mypyc_attr(native_class=True)
 class Slots(Generic[A]):
     """Where numbers stand by their hashes. `mask` is the number of slots less 1, -1 while there is no memory."""
@@ -63,12 +71,13 @@ class Slots(Generic[A]):
         self.mask: i64 = -1
 
     def make(self, count: i64) -> None:
-        """Take memory for `count` numbers, and no more than twice that. There must be none yet."""
-        size: i64 = _FEWEST
-        while size < 2 * count:
-            size *= 2
+        """Take memory for `count` numbers. There must be none yet."""
+        size = size_for(count)
         self._numbers.fill(0, size)
         self.mask = size - 1
+
+    def __len__(self) -> int:
+        return len(self._numbers)
 
     def has_room(self, count: i64) -> bool:
         """Whether `count` numbers fit."""
@@ -107,10 +116,12 @@ class Slots(Generic[A]):
         self._numbers.fill(0, count)
 
     def check_open(self) -> None:
-        """Raise `MisuseError` once the slots are closed."""
+        """Raise `MisuseError` once the slots are closed, or their memory has been revoked."""
         self._numbers.check_open()
 
     def close(self) -> None:
         """Give the memory back; closing twice is harmless."""
-        self._numbers.close()
-        self.mask = -1
+        try:
+            self._numbers.close()
+        finally:
+            self.mask = -1

@@ -81,10 +81,10 @@ def test_regular_keys_do_not_crowd(stride: int) -> None:
     keys = keys_of(stride)
     for key in keys:
         map.set(key, 1)
-    slots = map._slots.data
+    slots = map._slots
     longest = run = 0
-    for slot in range(map._mask + 1):
-        run = run + 1 if slots[slot] else 0
+    for slot in range(len(slots)):
+        run = run + 1 if slots.at(slot) >= 0 else 0
         longest = max(longest, run)
     assert longest < 200
 
