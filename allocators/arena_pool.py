@@ -25,12 +25,13 @@ from allocators.adaptors.locked import LockedAllocator
 from allocators.arena import Arena
 from allocators.protocol import Allocator, MisuseError
 from allocators.reset import NEWEST, ResetPolicy
+from allocators.uncopyable import Uncopyable
 
 A = TypeVar("A", bound=Allocator)
 
 
 @mypyc_attr(native_class=True)
-class TakenArena(Generic[A]):
+class TakenArena(Uncopyable, Generic[A]):
     """An arena out of a pool, until `give_back` or the end of the `with` block, which revokes all its blocks.
 
     Where the last reference to it is dropped before that, the arena goes back as well.
@@ -74,7 +75,7 @@ class TakenArena(Generic[A]):
 
 
 @mypyc_attr(native_class=True)
-class ArenaPool(Generic[A]):
+class ArenaPool(Uncopyable, Generic[A]):
     """Arenas over `parent`, made when needed; `min_align` and `capacity` are theirs.
 
     `policy`: how each is reset when it comes back. `most`: how many there may be at once, taken and idle; `take` waits

@@ -15,10 +15,11 @@ from allocators.block import Block, copy, released, zero
 from allocators.errors import MisuseError
 from allocators.layout import Layout
 from allocators.protocol import Allocator, Pages
+from allocators.uncopyable import Uncopyable
 
 
 @mypyc_attr(native_class=True, allow_interpreted_subclasses=True)
-class BaseAllocator:
+class BaseAllocator(Uncopyable):
     """Default bodies: growing and shrinking allocate, copy and deallocate."""
 
     def allocate(self, layout: Layout) -> Block:

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Final, SupportsIndex
 from allocators._mypyc import i64, mypyc_attr
 from allocators.errors import MisuseError
 from allocators.layout import Layout, number_text
+from allocators.uncopyable import Uncopyable
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -48,7 +49,7 @@ def address_of(view: memoryview) -> int:
 
 
 @mypyc_attr(native_class=True)
-class Region:
+class Region(Uncopyable):
     """`size` bytes of memory at `address`, and the memoryview that keeps them alive.
 
     `memory` is that view, or None once the region is closed. `taken` and `dead` are for the allocator that hands out
@@ -178,7 +179,7 @@ RELEASED: Final = Region(0, 0, None)
 
 
 @mypyc_attr(native_class=True, acyclic=True, free_list_len=1)
-class Block:
+class Block(Uncopyable):
     """`size` bytes at `address`, inside `region`: what `allocate` returns.
 
     `address` is a real virtual address, for ctypes, numpy and machine code. Once the block has ended, `view` raises

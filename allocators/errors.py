@@ -4,7 +4,26 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from allocators.layout import Layout
+
+
+class Portable:
+    """For exceptions whose constructor takes more than the message: copied and pickled by message and attributes.
+
+    Python makes an exception anew from its `args`, which such a constructor cannot take.
+    """
+
+    args: tuple[Any, ...]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _remade, (type(self), self.args), self.__dict__
+
+
+def _remade(kind: type[BaseException], args: tuple[Any, ...]) -> BaseException:
+    """An exception with these `args`, without its constructor; its attributes come after."""
+    return kind.__new__(kind, *args)
 
 
 class LayoutError(ValueError):
@@ -27,7 +46,7 @@ class LeakError(MisuseError):
     """Blocks were still live when their allocator was closed."""
 
 
-class AllocError(MemoryError):
+class AllocError(Portable, MemoryError):
     """An allocator could not serve a request; nothing has changed.
 
     `size` and `align` are what was asked for, in bytes; `limit` and `in_use` are the allocator's own figures in bytes,

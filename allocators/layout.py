@@ -54,6 +54,9 @@ class Layout:
     def __hash__(self) -> int:
         return hash((self.size, self.align))
 
+    def __reduce__(self) -> tuple[type[Layout], tuple[int, int]]:
+        return Layout, (self.size, self.align)
+
     def __repr__(self) -> str:
         return f"Layout(size={self.size}, align={self.align})"
 

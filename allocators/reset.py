@@ -26,7 +26,7 @@ from allocators._mypyc import mypyc_attr
 from allocators.protocol import MisuseError
 
 
-@mypyc_attr(native_class=True, allow_interpreted_subclasses=True)
+@mypyc_attr(native_class=True, allow_interpreted_subclasses=True, serializable=True)
 class ResetPolicy:
     """Subclass it for a policy of your own: override `kept`."""
 
@@ -65,6 +65,9 @@ class _Newest(ResetPolicy):
     def kept(self, capacity: int, newest: int, peaks: list[int]) -> int:
         return newest
 
+    def __reduce__(self) -> str:
+        return "NEWEST"
+
     def __repr__(self) -> str:
         return "newest"
 
@@ -78,6 +81,9 @@ class _Limit(ResetPolicy):
     def kept(self, capacity: int, newest: int, peaks: list[int]) -> int:
         return min(capacity, self._most)
 
+    def __reduce__(self) -> tuple[type[_Limit], tuple[int]]:
+        return _Limit, (self._most,)
+
     def __repr__(self) -> str:
         return f"limit({self._most})" if self._most else "none"
 
@@ -86,6 +92,9 @@ class _Limit(ResetPolicy):
 class _All(ResetPolicy):
     def kept(self, capacity: int, newest: int, peaks: list[int]) -> int:
         return capacity
+
+    def __reduce__(self) -> str:
+        return "ALL"
 
     def __repr__(self) -> str:
         return "all"
@@ -100,6 +109,9 @@ class _RecentPeak(ResetPolicy):
     def kept(self, capacity: int, newest: int, peaks: list[int]) -> int:
         peak = max(peaks)
         return min(capacity, max(peak + peak // 2, self._least))
+
+    def __reduce__(self) -> tuple[type[_RecentPeak], tuple[int, int]]:
+        return _RecentPeak, (self.rounds, self._least)
 
     def __repr__(self) -> str:
         return f"recent_peak({self.rounds}, least={self._least})"

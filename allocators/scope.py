@@ -14,13 +14,14 @@ from allocators._mypyc import i64, mypyc_attr
 from allocators.block import Region
 from allocators.protocol import Allocator, CorruptionError, MisuseError, Resettable, Scoped
 from allocators.reset import ResetPolicy
+from allocators.uncopyable import Uncopyable
 
 C = TypeVar("C", bound=Scoped)
 K = TypeVar("K")
 
 
 @mypyc_attr(native_class=True)
-class Checkpoint:
+class Checkpoint(Uncopyable):
     """A moment of one allocator. Opaque: made by `checkpoint`, used up by `restore`.
 
     `key` stands at `index` among the keys put aside; `cursor`, `count` and `mark` are what the allocator wants to know
@@ -225,7 +226,7 @@ class Keys:
 
 
 @mypyc_attr(native_class=True)
-class Scope(Generic[C]):
+class Scope(Uncopyable, Generic[C]):
     """`with allocator.scope():` gives back at its end what was allocated inside, and revokes those blocks."""
 
     __slots__ = ("_allocator", "_point")

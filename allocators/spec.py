@@ -24,6 +24,7 @@ from allocators.adaptors.metric import MetricAllocator
 from allocators.arena import Arena
 from allocators.block import Region
 from allocators.bump import BumpAlloc
+from allocators.errors import Portable
 from allocators.layout import Layout
 from allocators.page import PageAlloc
 from allocators.pool import PoolAllocator
@@ -39,7 +40,7 @@ from allocators.trace.tracing import TracingAllocator
 DEPTH_LIMIT: Final = 100
 
 
-class SpecError(ValueError):
+class SpecError(Portable, ValueError):
     """A spec that makes no sense. `at` and `length` are the offending characters of `spec`."""
 
     def __init__(self, message: str, spec: str, at: int, length: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from allocators._mypyc import mypyc_attr
@@ -64,5 +65,13 @@ class Waste:
             "total": self.total,
         }
 
+    def __reduce__(self) -> tuple[Callable[[dict[str, int]], Waste], tuple[dict[str, int]]]:
+        return _of_figures, (self.as_dict(),)
+
     def __repr__(self) -> str:
         return f"<Waste {' '.join([f'{name}={size}' for name, size in self.as_dict().items()])}>"
+
+
+def _of_figures(figures: dict[str, int]) -> Waste:
+    """The inverse of `as_dict`."""
+    return Waste(**{name: size for name, size in figures.items() if name != "total"})

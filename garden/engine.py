@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, overload
 
 from allocators import Allocator, StackAlloc
 from allocators.spelling import closest
+from allocators.uncopyable import Uncopyable
 from garden.bindings import Package
 from garden.diagnostics import Diagnostic
 from garden.errors import GardenError, Trap
@@ -47,7 +48,7 @@ P = TypeVar("P", bound=host.Package)
 HOST_PACKAGE: Final = "host"
 
 
-class Engine:
+class Engine(Uncopyable):
     """Compiles programs that share packages, allocators and limits.
 
     `packages` are those that programs may import, the standard ones unless told otherwise. `allocators` are those of
@@ -146,7 +147,7 @@ class Engine:
         return f"<Engine of {len(self._packages)} packages and {len(self._programs)} open programs>"
 
 
-class Program:
+class Program(Uncopyable):
     """A compiled program, made by `Engine.compile`.
 
     `compilation` has what each stage made of it, `result` is the type of its value.
@@ -279,7 +280,7 @@ class Program:
         return f"<Program {self.source.name}>"
 
 
-class Function:
+class Function(Uncopyable):
     """A function of a program: call it with Python values; shown as text it is its signature.
 
     `parameters` are names and types, `result` is the type of the result, `doc` the text of its doc comments.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from allocators.errors import Portable
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from garden.diagnostics import Diagnostic
@@ -11,7 +13,7 @@ if TYPE_CHECKING:
 MAX_SHOWN = 100
 
 
-class GardenError(Exception):
+class GardenError(Portable, Exception):
     """Base of everything that garden raises for a program that is wrong or goes wrong."""
 
 

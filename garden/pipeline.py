@@ -14,6 +14,7 @@ from allocators import Allocator, Arena, MetricAllocator, MisuseError, PageAlloc
 from allocators._mypyc import mypyc_attr
 from allocators.base import close_parent
 from allocators.spec import parse_spec
+from allocators.uncopyable import Uncopyable
 from garden.bytecode.code import Code
 from garden.bytecode.emit import Emitter
 from garden.bytecode.ops import REGISTERS
@@ -39,7 +40,7 @@ SCRATCH: Final = "scratch"
 
 
 @mypyc_attr(native_class=True)
-class StageAllocators:
+class StageAllocators(Uncopyable):
     """One allocator per stage, and one for scratch that all stages share.
 
     What is not given is an `Arena` over pages of its own, for `native` plain pages, which `close` closes; what is given
@@ -107,7 +108,7 @@ class StageAllocators:
 
 
 @mypyc_attr(native_class=True)
-class Compilation:
+class Compilation(Uncopyable):
     """One program on its way through the stages.
 
     Each method runs its stage, and those before it that have not run yet, once; asking again gives the same product.

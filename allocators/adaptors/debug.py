@@ -52,6 +52,7 @@ from allocators.protocol import (
 from allocators.reset import ResetPolicy
 from allocators.scope import Checkpoint, check_reset, checkpoint_through, refused, reset_through, restore_through
 from allocators.trace.call_stack import CallStack
+from allocators.uncopyable import Uncopyable
 
 A = TypeVar("A", bound=Allocator)
 
@@ -70,7 +71,7 @@ _CANARY_BYTES: Final = _CANARY * (_STEP // len(_CANARY))
 _RECORD_SIZE: Final = 256
 
 
-class BlockRecord:
+class BlockRecord(Uncopyable):
     """What is known of one block.
 
     `number` counts the allocations from 0. `allocated` and `freed` are the stacks of the calls, `freed` is None while

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, SupportsIndex, TypeVar, ov
 from allocators._mypyc import mypyc_attr
 from allocators.collections.vec import Vec, as_items
 from allocators.protocol import Allocator
+from allocators.uncopyable import Uncopyable
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -19,7 +20,7 @@ A = TypeVar("A", bound=Allocator, covariant=True)
 
 
 @mypyc_attr(native_class=True)
-class ByteBuffer(Generic[A]):
+class ByteBuffer(Uncopyable, Generic[A]):
     """Bytes that grow. `vec` is the Vec behind them, for everything else that a Vec can do."""
 
     __slots__ = ("vec",)

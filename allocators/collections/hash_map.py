@@ -23,6 +23,7 @@ from allocators.collections.storage import as_count
 from allocators.collections.table import Table
 from allocators.layout import number_text
 from allocators.protocol import Allocator, LayoutError, MisuseError
+from allocators.uncopyable import Uncopyable
 
 A = TypeVar("A", bound=Allocator, covariant=True)
 
@@ -31,7 +32,7 @@ _MOST_ENTRIES: Final = (1 << 32) - 2
 
 
 @mypyc_attr(native_class=True)
-class HashMap(Generic[A]):
+class HashMap(Uncopyable, Generic[A]):
     """A map whose keys and values are ints from 0 to 2**64 - 1, or what has `__index__`.
 
     Once the memory of entries or slots has been revoked, by the end of a scope or by a reset, everything but `close`,
@@ -296,7 +297,7 @@ class HashMap(Generic[A]):
 
 
 @mypyc_attr(native_class=True)
-class _Entries:
+class _Entries(Uncopyable):
     """Goes through a map by the number of the entry."""
 
     __slots__ = ("_items", "_length", "_map", "_next")

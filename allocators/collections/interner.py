@@ -19,6 +19,7 @@ from allocators.collections.slots import Slots
 from allocators.collections.vec import Vec
 from allocators.layout import number_text
 from allocators.protocol import Allocator, MisuseError
+from allocators.uncopyable import Uncopyable
 
 A = TypeVar("A", bound=Allocator, covariant=True)
 
@@ -29,7 +30,7 @@ _MOST_BYTES: Final = (1 << 32) - 1
 
 
 @mypyc_attr(native_class=True)
-class Interner(Generic[A]):
+class Interner(Uncopyable, Generic[A]):
     """Each distinct byte string gets the next id, for good.
 
     Once memory of it has been revoked, by the end of a scope or by a reset, everything but `close` and `repr` raises

@@ -18,6 +18,7 @@ from allocators._mypyc import mypyc_attr
 from allocators.block import DANGLING, RELEASED, Block, empty_region
 from allocators.layout import MAX_SIZE, Layout, number_text
 from allocators.protocol import Allocator, LayoutError, MisuseError
+from allocators.uncopyable import Uncopyable
 
 A = TypeVar("A", bound=Allocator, covariant=True)
 
@@ -30,7 +31,7 @@ _NO_BYTES: Final = Layout(0, 1)
 
 
 @mypyc_attr(native_class=True)
-class Storage(Generic[A]):
+class Storage(Uncopyable, Generic[A]):
     """At most one block of an allocator. Zero bytes are no block: an empty container never touches its allocator.
 
     `held` is the block while an operation keeps everybody else out, which `block` then does by being one that has

@@ -20,6 +20,7 @@ from allocators.collections.storage import Storage, as_count, needed, release_vi
 from allocators.collections.vec import as_item, as_items
 from allocators.layout import ITEM_SIZES, items_layout, number_text
 from allocators.protocol import Allocator, LayoutError
+from allocators.uncopyable import Uncopyable
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -28,7 +29,7 @@ A = TypeVar("A", bound=Allocator, covariant=True)
 
 
 @mypyc_attr(native_class=True)
-class Table(Generic[A]):
+class Table(Uncopyable, Generic[A]):
     """Rows of fixed columns; `formats` has one `struct` format character per column, such as "BIIq".
 
     Items are whatever has `__index__`, for floats also `__float__`; what does not fit raises ValueError or TypeError.

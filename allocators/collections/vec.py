@@ -22,6 +22,7 @@ from allocators.block import DANGLING
 from allocators.collections.storage import Storage, as_count, needed, plain_slice, release_view
 from allocators.layout import ITEM_SIZES, MAX_SIZE, items_layout, number_text
 from allocators.protocol import Allocator, LayoutError, MisuseError
+from allocators.uncopyable import Uncopyable
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -33,7 +34,7 @@ _FEW: Final = 16
 
 
 @mypyc_attr(native_class=True)
-class Vec(Generic[A]):
+class Vec(Uncopyable, Generic[A]):
     """Items of one `struct` format: 'B' 'b' 'H' 'h' 'I' 'i' 'Q' 'q' 'f' or 'd'.
 
     Items are whatever has `__index__`, for floats also `__float__`; what does not fit raises ValueError or TypeError.
@@ -376,7 +377,7 @@ class Vec(Generic[A]):
 
 
 @mypyc_attr(native_class=True)
-class _Items:
+class _Items(Uncopyable):
     """Goes through a Vec by index, so that it may grow and move meanwhile."""
 
     __slots__ = ("_next", "_vec")

@@ -16,6 +16,7 @@ from allocators.layout import Layout
 from allocators.protocol import Allocator, AllocError, MisuseError, Resettable, Scoped
 from allocators.scope import Checkpoint
 from allocators.testing.errors import ConformanceError, Interruption
+from allocators.uncopyable import Uncopyable
 
 # 251 is prime: bytes that have slipped by any power of two differ.
 _PATTERN: Final = bytes(range(251))
@@ -54,7 +55,7 @@ class Held:
         return f"b{self.number}"
 
 
-class Checked:
+class Checked(Uncopyable):
     """Calls `allocator`, and raises `ConformanceError` as soon as it does what the contract forbids.
 
     After each call the contents of `sample` live blocks are compared with the model's, of all where it is None.

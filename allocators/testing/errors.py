@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from allocators.errors import Portable
+
 _SHOWN: Final = 60
 _LEAKS_SHOWN: Final = 8
 
 
-class ConformanceError(AssertionError):
+class ConformanceError(Portable, AssertionError):
     """An allocator, or the code that uses one, broke a promise.
 
     `promise` says which; `operations` are the calls that led there, oldest first, as Python statements.

@@ -19,6 +19,7 @@ from allocators.block import Block, Region, address_of, released
 from allocators.layout import Layout
 from allocators.protocol import AllocError
 from allocators.testing.errors import ConformanceError, Interruption
+from allocators.uncopyable import Uncopyable
 
 #: Bytes of the guards in front of a block and behind it.
 GUARD: Final = 16
@@ -34,7 +35,7 @@ _RESIDUES: Final = 1 << 13
 _OWN_CODE: Final = str(Path(__file__).parent.parent)
 
 
-class Failures:
+class Failures(Uncopyable):
     """Counts the requests of all its allocators together, and refuses from one of them on.
 
     `fail_at` is the number of the first request to refuse, counted from 0; None refuses none. `times` is how many are

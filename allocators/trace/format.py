@@ -27,6 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from allocators.errors import Portable
 from allocators.layout import Layout
 from allocators.protocol import LayoutError
 
@@ -53,7 +54,7 @@ FORMATS: Final = ("allocators", "wee", "rep", "rmm")
 NO_ID: Final = -1
 
 
-class TraceError(ValueError):
+class TraceError(Portable, ValueError):
     """A trace that cannot be read. `line` counts from 1."""
 
     def __init__(self, name: str, line: int, message: str) -> None:

@@ -19,6 +19,7 @@ Costs: a frame of counters and a lock for each profiled call; nothing else gets 
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable
 from types import TracebackType
@@ -29,6 +30,7 @@ from allocators.adaptors.metric import Counters, MetricAllocator
 from allocators.fork import fork_safe_lock
 from allocators.protocol import MisuseError
 from allocators.report.table import table
+from allocators.uncopyable import Uncopyable
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -87,6 +89,11 @@ class ProfilerRecords:
         with self._lock:
             return dict(self._records)
 
+    def __reduce__(self) -> tuple[Callable[[dict[str, ProfilerRecord]], ProfilerRecords], tuple[Any, ...]]:
+        # Without the lock, and with records of its own: those of a copy must not go on counting with the original.
+        with self._lock:
+            return _of_records, ({name: copy.copy(record) for name, record in self._records.items()},)
+
     def report(self, order: Order = "memory_peak") -> str:
         """The records as an aligned table, the largest first."""
         if order not in _COLUMNS:
@@ -107,10 +114,16 @@ class ProfilerRecords:
         return f"<ProfilerRecords of {len(self._records)} names>"
 
 
+def _of_records(records: dict[str, ProfilerRecord]) -> ProfilerRecords:
+    made = ProfilerRecords()
+    made._records.update(records)
+    return made
+
+
 _COLUMNS: Final = ("num_calls", "memory_peak", "memory_total")
 
 
-class profile:  # noqa: N801 - it is used as a function is.
+class profile(Uncopyable):  # noqa: N801 - it is used as a function is.
     """Records what is allocated through `metric` in a `with` block, or in each call of the function it decorates.
 
     A `with` block needs a `name`, or it raises `MisuseError`; a function has one: file:line(function). Exceptions pass

@@ -37,6 +37,7 @@ from allocators.trace.format import (
     RESTORE,
 )
 from allocators.trace.records import Record, RecordingAdaptor
+from allocators.uncopyable import Uncopyable
 
 A = TypeVar("A", bound=Allocator)
 
@@ -56,7 +57,7 @@ Row = tuple[int, int, int, int, int, int, int]
 
 
 @mypyc_attr(native_class=True, allow_interpreted_subclasses=True)
-class _Log:
+class _Log(Uncopyable):
     """Notes operations in order, also those that signal handlers and finalisers do while another one is noted."""
 
     __slots__ = ("_pending", "_writing")

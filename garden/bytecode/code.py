@@ -15,6 +15,7 @@ from typing import Final, Generic, TypeVar
 from allocators import Allocator
 from allocators._mypyc import mypyc_attr
 from allocators.collections import Table, Vec
+from allocators.uncopyable import Uncopyable
 from garden.types.program import CheckedProgram
 
 A = TypeVar("A", bound=Allocator, covariant=True)
@@ -27,7 +28,7 @@ FUNCTION_PARAMETERS: Final = 3
 
 
 @mypyc_attr(native_class=True)
-class Code(Generic[A]):
+class Code(Uncopyable, Generic[A]):
     """A program in bytecode, beside the checked program that it comes from (and does not own)."""
 
     __slots__ = ("checked", "constants", "entry", "functions", "positions", "strings", "words")

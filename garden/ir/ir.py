@@ -39,6 +39,7 @@ from typing import Final, Generic, TypeVar
 from allocators import Allocator
 from allocators._mypyc import i64, mypyc_attr
 from allocators.collections import Table, Vec
+from allocators.uncopyable import Uncopyable
 from garden.types.program import CheckedProgram
 from garden.types.types import BOOL, DOUBLE, INT, STR
 
@@ -289,7 +290,7 @@ OPS: Final[dict[int, Op]] = {
 
 
 @mypyc_attr(native_class=True)
-class Ir(Generic[A]):
+class Ir(Uncopyable, Generic[A]):
     """A program in IR, beside the checked program that it comes from (and does not own).
 
     The columns of the three tables are attributes, prefixed `block_` and `function_` for those two; they are replaced

@@ -24,6 +24,7 @@ from typing import Final, Generic, TypeVar
 from allocators import Allocator
 from allocators._mypyc import i64, mypyc_attr
 from allocators.collections import Interner, Table, Vec
+from allocators.uncopyable import Uncopyable
 from garden.source import Source
 from garden.syntax.tokens import Tokens
 
@@ -94,7 +95,7 @@ KIND_NAMES: Final[dict[int, str]] = {
 
 
 @mypyc_attr(native_class=True)
-class Ast(Generic[A]):
+class Ast(Uncopyable, Generic[A]):
     """Everything that parsing keeps: tokens, symbols, nodes, `extra`, and the list index of the top-level items.
 
     The AST owns the tokens and the symbols from here on, also where its construction fails. The node columns are

@@ -12,6 +12,7 @@ from typing import Final, Generic, TypeVar
 from allocators import Allocator
 from allocators._mypyc import i64, mypyc_attr
 from allocators.collections import Table
+from allocators.uncopyable import Uncopyable
 
 A = TypeVar("A", bound=Allocator, covariant=True)
 
@@ -120,7 +121,7 @@ KEYWORDS: Final[dict[bytes, int]] = {SPELLINGS[kind].encode(): kind for kind in 
 
 
 @mypyc_attr(native_class=True)
-class Tokens(Generic[A]):
+class Tokens(Uncopyable, Generic[A]):
     """The token table. The four columns are attributes; they are replaced when the table grows."""
 
     __slots__ = ("_capacity", "_table", "ends", "kinds", "starts", "symbols")

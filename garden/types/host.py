@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from allocators._mypyc import mypyc_attr
+from allocators.uncopyable import Uncopyable
 from garden.types.types import Type, Void, signature_text
 
 #: The instruction that calls the host has eight bits for the number of arguments.
@@ -27,7 +28,7 @@ def missing(*arguments: Any) -> None:
 
 
 @mypyc_attr(native_class=True)
-class HostFunction:
+class HostFunction(Uncopyable):
     """One function of a package; several may share a name, and the argument types then choose.
 
     `pure`: equal arguments give equal results and nothing else happens, so that a call may be dropped, and folded
@@ -151,7 +152,7 @@ def declare(
 
 
 @mypyc_attr(native_class=True, allow_interpreted_subclasses=True)
-class Package:
+class Package(Uncopyable):
     """Host functions under one import path, such as `unsafe/runtime`; programs call it by the last part of it."""
 
     __slots__ = ("doc", "functions", "path")

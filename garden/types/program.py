@@ -10,6 +10,7 @@ from typing import Final, Generic, TypeVar
 from allocators import Allocator
 from allocators._mypyc import mypyc_attr
 from allocators.collections import Table, Vec
+from allocators.uncopyable import Uncopyable
 from garden.syntax.ast import SIGNATURE_PARAMETERS, SIGNATURE_RESULT, Ast
 from garden.types.host import HostFunction
 from garden.types.types import MAX_SPELLING, Type, TypeTable, Void, signature_text
@@ -24,7 +25,7 @@ FUNCTION_NAME: Final = 3
 
 
 @mypyc_attr(native_class=True)
-class CheckedProgram(Generic[A]):
+class CheckedProgram(Uncopyable, Generic[A]):
     """The product of the type checker, beside the AST that it describes (and does not own).
 
     `node_types`: Vec 'I', a type id for every node, 0 where it has none. A `let` has the type of what it names, a

@@ -7,12 +7,13 @@ equal ids, so the compiler compares numbers. Ids of the scalar types are constan
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
-from typing import Final, Generic, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Final, Generic, TypeAlias, TypeVar
 
 from allocators import Allocator
 from allocators._mypyc import mypyc_attr
 from allocators.collections import Interner
+from allocators.uncopyable import Uncopyable
 from garden.common import WORD_SIZE
 
 A = TypeVar("A", bound=Allocator, covariant=True)
@@ -125,6 +126,23 @@ class Type:
             text += _opening(type.members[count])
         return text if len(text) <= MAX_SPELLING else f"{text[:MAX_SPELLING]}..."
 
+    def __reduce__(self) -> tuple[Callable[[list[_Row]], Type], tuple[list[_Row]]]:
+        # As rows rather than one inside the other: pickling recurses.
+        rows: list[_Row] = []
+        numbers: dict[Type, int] = {}
+        pending = [self]
+        while pending:
+            type = pending[-1]
+            missing = [member for member in type.members if member not in numbers]
+            if missing:
+                pending.extend(missing)
+                continue
+            pending.pop()
+            if type not in numbers:
+                numbers[type] = len(rows)
+                rows.append((type.name, tuple([numbers[member] for member in type.members]), type.labels))
+        return _of_rows, (rows,)
+
     def __repr__(self) -> str:
         return f"<Type {self}>"
 
@@ -148,6 +166,18 @@ def signature_text(name: str, parameters: Iterable[tuple[str, Type]], result: Ty
         text += f"{between}{parameter}:{type}"
         between = " "
     return f"{text})" if result.name == "Void" else f"{text}) {result}"
+
+
+#: A type as its name, the rows of its members, and its labels.
+_Row: TypeAlias = tuple[str, tuple[int, ...], tuple[str, ...]]
+
+
+def _of_rows(rows: list[_Row]) -> Type:
+    """The type in the last row; each stands behind its members."""
+    types: list[Type] = []
+    for name, members, labels in rows:
+        types.append(Type(name, tuple([types[member] for member in members]), labels))
+    return types[-1]
 
 
 Void: Final = Type("Void")
@@ -178,7 +208,7 @@ def Slot(name: str) -> Type:
 
 
 @mypyc_attr(native_class=True)
-class TypeTable(Generic[A]):
+class TypeTable(Uncopyable, Generic[A]):
     """Types as ids, interned by what they are made of: name, labels, and the ids of their members.
 
     That is what the allocator holds, so two types are compared without looking inside their members. The descriptions

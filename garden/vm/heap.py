@@ -30,6 +30,7 @@ from allocators._mypyc import i64, mypyc_attr
 from allocators.block import address_of
 from allocators.collections import Vec
 from allocators.collections.storage import release_view
+from allocators.uncopyable import Uncopyable
 from garden.bytecode.strings import hash_bytes
 from garden.common import NOWHERE
 from garden.errors import Trap
@@ -72,7 +73,7 @@ _NOTHING: Final = _Chunk(0, memoryview(b""), None)
 
 
 @mypyc_attr(native_class=True)
-class Heap(Generic[A]):
+class Heap(Uncopyable, Generic[A]):
     """Words, strings and foreign objects of a program whose constant strings are `strings`, laid out as `Code.strings`.
 
     `limit` is in bytes, chunks and string table together. Where it, or the allocator, is exhausted, `Trap` T0003.

@@ -28,6 +28,7 @@ from allocators import Allocator, Block, Layout
 from allocators._mypyc import i64, mypyc_attr
 from allocators.collections import Vec
 from allocators.stack import StackAlloc
+from allocators.uncopyable import Uncopyable
 from garden.bytecode import ops as bytecode
 from garden.bytecode.code import Code
 from garden.bytecode.ops import (
@@ -73,7 +74,7 @@ def spill_overflow(error: MemoryError) -> Trap:
 
 
 @mypyc_attr(native_class=True)
-class Machine(Generic[A]):
+class Machine(Uncopyable, Generic[A]):
     """Runs one program, as often as one likes.
 
     `spill` is the spill stack to use, which every run resets, else it has `spill_bytes`; `write` gets the output;

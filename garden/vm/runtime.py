@@ -9,6 +9,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from allocators import Allocator
 from allocators._mypyc import mypyc_attr
+from allocators.uncopyable import Uncopyable
 from garden.output import Output
 from garden.types.host import HostFunction
 from garden.vm.heap import Heap
@@ -18,7 +19,7 @@ A = TypeVar("A", bound=Allocator, covariant=True)
 
 
 @mypyc_attr(native_class=True)
-class Runtime(Generic[A]):
+class Runtime(Uncopyable, Generic[A]):
     """The first argument of host functions that are declared with `machine`."""
 
     __slots__ = ("heap", "hosts", "output")
