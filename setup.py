@@ -3,8 +3,11 @@
 `GARDEN_PURE=1` leaves them in Python. So does an editable install, whose modules must follow the source.
 """
 
+import ast
 import os
+import re
 import shutil
+import string
 import sys
 import sysconfig
 import tempfile
@@ -20,90 +23,10 @@ GROUPS = {
     "garden_back": ("garden/bytecode", "garden/vm"),
 }
 
-# What must stay in Python, and why.
-UNCOMPILED = {
-    "allocators/_mypyc.py",  # stand-ins for what mypyc provides
-    "allocators/errors.py",  # exceptions
-    "allocators/protocol.py",  # runtime-checkable protocols
-    "garden/bindings.py",  # inspects annotations, subclasses a native class
-    "garden/engine.py",  # its signatures are documentation
-    "garden/errors.py",  # exceptions
-    "garden/native/run/interpreter_machine.py",  # its base class is not
-    "garden/vm/interrupts.py",  # entering interpreted code is what delivers Ctrl-C
-}
-UNCOMPILED_NAMES = {
-    "__init__.py",  # re-exports, nothing to gain
-    "__main__.py",  # must run as a script
-}
-UNCOMPILED_PACKAGES = {
-    "allocators/testing",  # Hypothesis inspects the functions that it drives
-    "garden/std",  # their docstrings are their documentation
-}
-# What every warm start of the `garden` command loads, and so is small: groups of compiled modules take longer to load.
-WARM = {
-    "allocators/mapping.py",
-    "allocators/sizes.py",
-    "garden/cli",
-    "garden/common.py",
-    "garden/native/cache.py",
-    "garden/native/context.py",
-    "garden/native/fingerprint.py",
-    "garden/native/image",
-    "garden/native/run/jit.py",
-    "garden/native/run/machine.py",
-    "garden/native/codegen/programs.py",
-    "garden/native/target.py",
-    "garden/output.py",
-    "garden/source.py",
-}
-# What is not worth the time that compiling takes: debugging aids, dumps and what reads them.
-COLD = {
-    "allocators/arena_pool.py",
-    "allocators/trace/call_sites.py",
-    "allocators/trace/call_stack.py",
-    "allocators/adaptors/callback.py",
-    "allocators/chain.py",
-    "allocators/fork.py",
-    "allocators/adaptors/debug.py",
-    "allocators/adaptors/failing.py",
-    "allocators/adaptors/locked.py",
-    "allocators/trace/profiling.py",
-    "allocators/trace/records.py",
-    "allocators/trace/replay.py",
-    "allocators/report",
-    "allocators/reset.py",
-    "allocators/spec.py",
-    "allocators/trace/format.py",
-    "allocators/trace/tracemalloc_export.py",
-    "allocators/trace/tracing.py",
-    "allocators/waste.py",
-    "garden/bytecode/assembler.py",
-    "garden/bytecode/disassemble.py",
-    "garden/bytecode/superinstructions.py",
-    "garden/bytecode/verifier.py",
-    "garden/diagnostics.py",
-    "garden/ir/parser.py",
-    "garden/ir/printer.py",
-    "garden/ir/verifier.py",
-    "garden/native/executable/aot.py",
-    "garden/native/codegen/compiler.py",
-    "garden/native/codegen/dump.py",
-    "garden/native/codegen/entry.py",
-    "garden/native/codegen/fusion.py",
-    "garden/native/codegen/hosts.py",
-    "garden/native/codegen/interpreter.py",
-    "garden/native/codegen/intrinsics.py",
-    "garden/native/codegen/module.py",
-    "garden/native/codegen/runtime.py",
-    "garden/native/executable/system.py",
-    "garden/pipeline.py",
-    "garden/syntax/printer.py",
-    "garden/syntax/unparser.py",
-    "garden/types/printer.py",
-    "garden/types/report.py",
-    "allocators/spelling.py",
-    "garden/types/unknown.py",
-}
+#: How a module says that it stays in Python, and why; in an `__init__.py`, for all modules of the folder.
+MARK = "\n# Not compiled: "
+#: They re-export, or must run as a script: nothing to gain.
+UNCOMPILED_NAMES = {"__init__.py", "__main__.py"}
 
 
 def modules(folders: tuple[str, ...]) -> list[str]:
@@ -114,11 +37,15 @@ def modules(folders: tuple[str, ...]) -> list[str]:
         for path in sorted(Path(folder).rglob("*.py")):
             parents = {parent.as_posix() for parent in path.parents}
             nearest = max(own & parents, key=len)
-            places = {path.as_posix(), *parents}
-            left_out = path.name in UNCOMPILED_NAMES or places & (UNCOMPILED | UNCOMPILED_PACKAGES | WARM | COLD)
-            if nearest == folder and not left_out:
+            if nearest == folder and path.name not in UNCOMPILED_NAMES and not is_marked(path):
                 found.append(path.as_posix())
     return found
+
+
+def is_marked(path: Path) -> bool:
+    """Whether a module says that it stays in Python, or a package that it is in."""
+    packages = [parent / "__init__.py" for parent in path.parents]
+    return any(MARK in place.read_text(encoding="utf-8") for place in (path, *packages) if place.exists())
 
 
 def has_compiler() -> bool:
@@ -127,6 +54,51 @@ def has_compiler() -> bool:
         return True
     command = os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc"
     return shutil.which(command.split()[0]) is not None
+
+
+def add_docstrings(sources: set[str], paths: list[str]) -> None:
+    """Put the docstrings of modules into the C that mypyc has made of them: it keeps signatures, and no more."""
+    docs = {}
+    for path in paths:
+        tree = ast.parse(Path(path).read_text(encoding="utf-8"))
+        name = path.removesuffix(".py").replace("/", ".")
+        docs[f'"{name}"'] = ast.get_docstring(tree)
+        mangled = name.replace(".", "___")
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef):
+                docs[f"CPyType_{mangled}___{node.name}_template_"] = ast.get_docstring(node)
+                for method in node.body:
+                    if isinstance(method, ast.FunctionDef):
+                        docs[f"CPyPy_{mangled}___{node.name}___{method.name}"] = ast.get_docstring(method)
+                        docs.setdefault(f"{mangled}___{node.name}_get_{method.name}", ast.get_docstring(method))
+            elif isinstance(node, ast.FunctionDef):
+                docs[f"CPyPy_{mangled}___{node.name}"] = ast.get_docstring(node)
+
+    def documented(match: re.Match[str]) -> str:
+        doc = docs.get(match["what"])
+        if not doc:
+            return match[0]
+        plain = string.ascii_letters + string.digits + " .,:()`"
+        literal = "".join(chr(byte) if chr(byte) in plain else f"\\{byte:03o}" for byte in doc.encode())
+        return f'{match["head"]}"{match["signature"] or ""}{literal}"'
+
+    for source in sources:
+        text = Path(source).read_text(encoding="utf-8")
+        for place in DOCSTRING_PLACES:
+            text = place.sub(documented, text)
+        Path(source).write_text(text, encoding="utf-8")
+
+
+#: Where in C the docstring of a class, a function, a property and a module stands; it may have a signature already.
+DOCSTRING_PLACES = [
+    re.compile(rf'(?P<head>{head})(?:NULL|"(?P<signature>(?:[^"\\]|\\.)*)")')
+    for head in (
+        r"(?P<what>CPyType_\w+_template_) = \{[^}]*?\.tp_doc = PyDoc_STR\(",
+        r"\(PyCFunction\)(?P<what>CPyPy_\w+),[^}]*?PyDoc_STR\(",
+        r"\(getter\)(?P<what>\w+),\s*(?:NULL|\(setter\)\w+),\s*",
+        r'(?P<what>"[\w.]+"),\s*(?=NULL, /\* docstring)',
+    )
+]
 
 
 def extensions() -> list[Extension]:
@@ -146,6 +118,7 @@ def extensions() -> list[Extension]:
         compiled = mypycify([f"--cache-dir={cache}", *paths], separate=groups, opt_level="1", debug_level="0")
     finally:
         shutil.rmtree(cache, ignore_errors=True)
+    add_docstrings({source for extension in compiled for source in extension.sources}, paths)
     # A call of an allocator takes nanoseconds, so it is worth the time that this takes.
     for extension in compiled:
         if extension.name.startswith("allocators"):

@@ -111,7 +111,7 @@ else:
         "Waste": "waste",
     }
     # For `from allocators import *`.
-    __all__ = [*_HOMES, "COMPILED"]
+    __all__ = [*_HOMES, "COMPILED", "reset"]
 
     def __getattr__(name):
         from importlib import import_module

@@ -3,6 +3,7 @@
 Type checkers and mypyc see the real names; the interpreter sees stand-ins that do nothing. This module is itself
 never compiled.
 """
+# Not compiled: it stands in for what mypyc provides.
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ one cannot reach the next user's memory, it raises `MisuseError` from then on.
 What an idle arena keeps is for the reset policy to say: with the default, all of them end up with a chunk that holds
 the largest job. `reset.limit(n)` and `reset.recent_peak()` avoid that.
 """
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
 """What an allocator stands on."""
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 

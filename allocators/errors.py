@@ -1,4 +1,5 @@
-"""The errors that allocators raise. Never compiled: mypyc cannot compile exceptions derived from builtins well."""
+"""The errors that allocators raise."""
+# Not compiled: mypyc does not compile exceptions well.
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ both sides let go of them afterwards: a fork waits for the operations under way.
 It never waits for one lock while it holds others that it took for the fork, so it does not matter in which order other
 threads take them. But a thread that forks while it holds such a lock itself can wait for ever for one that wants it.
 """
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 

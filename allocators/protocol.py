@@ -7,6 +7,7 @@ asked for and the size last returned.
 
 This module is never compiled: mypyc cannot compile runtime-checkable protocols.
 """
+# Not compiled: mypyc has no runtime-checkable protocols.
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ empty and usable.
 For a workload that repeats itself, NEWEST settles within a few rounds at one chunk that holds a round; ALL after one.
 Both keep what one unusually large round has needed for ever. `recent_peak` lets go of it.
 """
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 

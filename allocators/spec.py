@@ -6,6 +6,7 @@
 Sizes are in bytes and may end in K, M, G or T. `parse_spec` builds what a spec says, and the `repr` of an allocator is
 its spec. `ENTRIES` is the one table of names: parser, error messages and documentation are made from it.
 """
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 

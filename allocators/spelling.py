@@ -1,4 +1,5 @@
 """Spelling: the name that a misspelled one was probably meant to be."""
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
 """Waste: where the bytes that an allocator has from its parent, its buffer or the system have gone."""
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ Anything else is a TypeError where the function is registered, which names the p
 Costs: an argument that is a record is first a dict, then an instance. Functions whose signature has neither dataclasses
 nor classes of one's own are called directly.
 """
+# Not compiled: it inspects annotations, and inherits from a native class.
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@
 mistake. E01.. lexer, E02.. parser, E03.. types, E04.. lowering, E05.. executables, T.. traps
 at run time.
 """
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ Threads. An engine does one thing at a time: threads that share one wait for eac
 Costs. A call from Python resets the heap of the program and turns arguments and result into words and back: beside the
 work of the function itself, some 60 us in interpreted Python.
 """
+# Not compiled: its signatures are documentation.
 
 from __future__ import annotations
 

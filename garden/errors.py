@@ -1,4 +1,5 @@
-"""Exceptions of garden. Never compiled: mypyc cannot compile exceptions derived from builtins well."""
+"""Exceptions of garden."""
+# Not compiled: mypyc does not compile exceptions well.
 
 from __future__ import annotations
 

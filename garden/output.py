@@ -3,6 +3,7 @@
 `docs/how-to/run-a-program.md` says what all engines and executables do with the standard streams. Executables do it in
 garden (`garden/native/executable/host.garden`). Loads nothing else.
 """
+# Not compiled: every warm start loads it, and small modules load faster than compiled groups.
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 `StageAllocators` holds one allocator a stage and one for scratch; `Compilation` takes a source through the stages as
 far as one asks, and owns what they make. Scratch is reset after each stage, where its allocator can be.
 """
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 

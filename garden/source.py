@@ -1,4 +1,5 @@
 """Source: the bytes of one program, and where in them a byte offset lies."""
+# Not compiled: every warm start loads it, and small modules load faster than compiled groups.
 
 from __future__ import annotations
 

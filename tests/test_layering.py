@@ -30,7 +30,7 @@ LAYERS = (
 )
 # Inside `allocators`.
 ALLOCATOR_LAYERS = (
-    ("allocators._mypyc", "allocators.errors", "allocators.protocol"),
+    ("allocators._mypyc", "allocators.errors", "allocators.protocol", "allocators.uncopyable"),
     ("allocators.layout",),
     ("allocators.block",),
 )

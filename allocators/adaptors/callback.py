@@ -4,6 +4,7 @@
 mapped buffer. Beside the calls it keeps, for each live block, what the first function returned, and hands that to the
 second.
 """
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 

@@ -27,6 +27,7 @@ see is a leak.
 
 Costs: microseconds a block, most of it for the stacks; some dozen bytes beside each block, and the quarantine.
 """
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ is in `stack`. A failure of the parent itself is passed on and is not induced.
 
 Costs: some comparisons a request.
 """
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 

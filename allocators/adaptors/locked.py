@@ -10,6 +10,7 @@ A process that forks waits for the operations of other threads, so that the chil
 
 Costs: some 50 ns an operation, and threads wait for each other. An arena for each thread (`ArenaPool`) does without.
 """
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 

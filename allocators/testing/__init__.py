@@ -4,6 +4,7 @@
 sequence of calls that breaks a promise; `check_every_failure(function)` refuses each request of a function in turn.
 Only the machine needs Hypothesis (`pip install hypothesis`).
 """
+# Not compiled: Hypothesis inspects the functions that it drives.
 
 from typing import TYPE_CHECKING, Any
 

@@ -6,6 +6,7 @@ lines of their own; what they allocate goes to the Python code that called them.
 
 Costs: a microsecond an operation, for the look at the stack and a record of each live block.
 """
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ appear.
 
 Costs: some 100 ns a frame. A frame is kept as its code object and a line number.
 """
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 

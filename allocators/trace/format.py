@@ -21,6 +21,7 @@ unknown id allocates), and the CSV logs of RMM. None of them knows alignments.
 
 Read lazily, one line at a time; what is kept is one number for each live block.
 """
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 

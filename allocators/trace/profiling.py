@@ -16,6 +16,7 @@ profiler.
 
 Costs: a frame of counters and a lock for each profiled call; nothing else gets slower.
 """
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ round. So each change of the dicts is made without either.
 
 Costs: some 300 ns an operation, and 150 to 250 bytes a live block.
 """
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 

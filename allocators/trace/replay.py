@@ -3,6 +3,7 @@
 The bytes of blocks are neither written nor read, so what is measured is the allocator. A request that the allocator
 refuses is counted and left out, with everything that the trace does to that block later.
 """
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ and neither are those of size zero, which have no bytes and may share an address
 
 Costs: about a microsecond an operation, plus what tracemalloc takes for the traceback.
 """
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 

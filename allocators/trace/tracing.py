@@ -9,6 +9,7 @@ and nothing is kept.
 
 Costs: about two microseconds an operation.
 """
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 Words and positions are written straight into the memory of `Code`, which is longer than the program until `finish`.
 Neighbouring pushes and pops are packed as they come, unless a jump may lead between them.
 """
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ How operands look follows from the opcode table. A note shows the source at the 
 
 For people: text is made with Python strings, so its memory is not counted by any allocator.
 """
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 

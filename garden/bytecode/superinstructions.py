@@ -15,6 +15,7 @@ it is, so a word inside a run can still be jumped to, and runs may overlap.
 `python -m benchmarks.superinstructions` has chosen them. It counts what the workloads of the benchmark across languages
 execute.
 """
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 

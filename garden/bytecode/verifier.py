@@ -11,6 +11,7 @@
 
 Costs: linear in the number of words but for the messages, which are Python objects, with 13 bytes of scratch a word.
 """
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 

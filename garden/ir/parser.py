@@ -6,6 +6,7 @@ sense is for the verifier to say.
 
 For people, like the printer: it keeps Python objects for the lines of one function at a time.
 """
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ function depends on nothing but the function. Types stand where values are defin
 
 For people: text is made with Python strings, so its memory is not counted by any allocator.
 """
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 

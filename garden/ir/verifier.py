@@ -15,6 +15,7 @@ What an opcode takes, gives and uses, `garden.ir.ir.OPS` says.
 
 Costs: linear. Messages and the keys of a list are Python objects.
 """
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ context of its own.
 `FIELDS` is the one table of it. Everything derives from that: offsets in LLVM text and in assembly, accessors for the
 runtime that is written in garden, and the view that Python has.
 """
+# Not compiled: every warm start loads it, and small modules load faster than compiled groups.
 
 from __future__ import annotations
 

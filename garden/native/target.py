@@ -5,6 +5,7 @@ processor at hand, so that what one processor has cached runs on every other.
 
 llvmlite is imported when an object is made, and never before.
 """
+# Not compiled: every warm start loads it, and small modules load faster than compiled groups.
 
 from __future__ import annotations
 

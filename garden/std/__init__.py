@@ -1,4 +1,5 @@
-"""The standard packages. Not for compiling: the documentation of a function is its docstring."""
+"""The standard packages."""
+# Not compiled: the documentation of a function is its docstring.
 
 from __future__ import annotations
 

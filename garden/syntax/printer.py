@@ -19,6 +19,7 @@ line ends inside strings are shown as `\\n` and `\\r`, so that a line stays a li
 
 Costs: memory linear in the output. As every line is indented, a chain of n operators takes some n * n bytes.
 """
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ a default arm, so a condition that starts with a record gets parentheses.
 
 Costs: time and memory linear in the size of the tree. No recursion.
 """
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 

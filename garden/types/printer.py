@@ -14,6 +14,7 @@ followed by what it calls, then by its arguments; `?` is what is not known for a
         1: Int
         2: Int
 """
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
 """Report: how the type checker says what is wrong, and where."""
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 

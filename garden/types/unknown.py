@@ -1,4 +1,5 @@
 """Unknown names: what is said about a name, a function or a package that there is not, and what was probably meant."""
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 

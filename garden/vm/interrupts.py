@@ -1,4 +1,5 @@
-"""Interrupts: how signals reach a loop of compiled code. Never compiled: that is the point."""
+"""Interrupts: how signals reach a loop of compiled code."""
+# Not compiled: entering interpreted code is what delivers signals.
 
 from __future__ import annotations
 

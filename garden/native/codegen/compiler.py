@@ -1,4 +1,5 @@
 """Compiler: from the optimised IR of a program to machine code."""
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 

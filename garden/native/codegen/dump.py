@@ -2,6 +2,7 @@
 
 Shown is the program itself; the runtime, of which most is the same for every program, is left out.
 """
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ context names, and leaves unless the host has set `trap` to 0, so that a host th
 Of executables only: `garden_system(number, a, b, c, d, e)` is a system call, whose sixth argument is 0, and
 `garden_handled()` is where the handler of a signal returns to.
 """
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 

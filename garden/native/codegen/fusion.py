@@ -11,6 +11,7 @@ best ones first, and behind them one of no length. `places`: for each opcode, wh
 
 Costs: a comparison or two for each superinstruction that begins with the opcode of a word, some 10 ns a word.
 """
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ The runtime (`runtime.garden`) has no types but Int, Double and Bool, all else b
 result of its function is another one of these than the call has, the caller converts: a Double member of an array comes
 out of `arr_get` as an Int, and is that Double's bits.
 """
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 

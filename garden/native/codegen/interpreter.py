@@ -25,6 +25,7 @@ Ctrl-C overwrites the table: whatever comes next asks the host, and is then exec
 
 Costs: with superinstructions and runtime, 40 KB of machine code, which takes LLVM one or two seconds.
 """
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 

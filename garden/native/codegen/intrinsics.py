@@ -11,6 +11,7 @@ by `set_trap_c` before. `request_NAME` are calls into the host.
 
 `declarations` has what the module needs beside it: two tables, and LLVM's own intrinsics.
 """
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 

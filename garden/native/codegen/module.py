@@ -3,6 +3,7 @@
 A module has the way in and out, the context, and of the runtime the functions that it needs, so that they can be
 inlined; LLVM drops what nobody calls in the end.
 """
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ import other packages than the standard ones there is no such key.
 
 Every start of the `garden` command waits for this module, so it imports next to nothing.
 """
+# Not compiled: every warm start loads it, and small modules load faster than compiled groups.
 
 from __future__ import annotations
 

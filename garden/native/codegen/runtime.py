@@ -5,6 +5,7 @@ functions of it are inlined there, and what nobody calls is dropped.
 
 Costs: some 0.1 s. Whoever keeps machine code needs it only when there is something new to translate.
 """
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 

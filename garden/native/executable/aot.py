@@ -12,6 +12,7 @@ cannot be called: each such call that the program may reach is a diagnostic.
 Costs: 28 KB beside the program itself, of which 10 are a table to write Doubles with, and half a second to make. It
 starts in some 0.2 ms.
 """
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ The executable begins at `_start`, on the stack that the system gives it. The pr
 that one has a size that is not ours to choose. SIGINT goes to `garden_interrupt`, unless it is ignored. SIGPIPE is
 ignored: writing fails instead, so that a reader of standard error that has gone does not change how a program ends.
 """
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ Frames are addresses to return to. They grow on demand up to their limit, as tho
 
 Costs: beside those of `NativeMachine`, 10 ns a word of code, once.
 """
+# Not compiled: its base class is not.
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ operating system, as the stack of a thread is, and belongs to no allocator.
 
 Every start of the `garden` command waits for this module, so it imports next to nothing.
 """
+# Not compiled: every warm start loads it, and small modules load faster than compiled groups.
 
 from __future__ import annotations
 

@@ -19,6 +19,7 @@ Handlers that a host function installs count from its return on (for real-time s
 Costs: some 10 us a run beside the program itself, and 2 us a request. Every start of the `garden` command waits for
 this module, so it imports next to nothing.
 """
+# Not compiled: every warm start loads it, and small modules load faster than compiled groups.
 
 from __future__ import annotations
 
