@@ -6,7 +6,7 @@ The annotations of a function are its garden signature:
 * `None`, as a result: `Void`
 * `list[T]`: `Array<T>`
 * `T | None`: `Option<T>`
-* a dataclass: a `Record` of its fields, in their order
+* a dataclass: a `Record` of its fields, in their order; each must be a parameter of the class
 * any other class of one's own: `Foreign` of its name, which programs can only pass on
 * a `TypeVar`: a slot, which every call fills with a type of its own
 
@@ -44,10 +44,12 @@ _POSITIONAL: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSIT
 class Package(host.Package):
     """A package of Python functions. Programs import it by its path and call it by the last part of that.
 
-    Raises ValueError for a path that no program could import and call.
+    Raises ValueError for a path that no program could import and call, TypeError for one that is no str.
     """
 
     def __init__(self, path: str, doc: str = "") -> None:
+        if not isinstance(path, str):
+            raise TypeError(f"an import path is a str, not {path!r}")
         for name in path.split("/"):
             _require_name(name)
         super().__init__(path, doc, [])
@@ -85,12 +87,19 @@ def host_function(
 
     Raises as `Package.function` does.
     """
+    if not inspect.isroutine(implementation) or inspect.iscoroutinefunction(implementation):
+        raise TypeError(f"{package}: want a function, with `def` and annotations, not {implementation!r}")
     name = name or implementation.__name__
     _require_name(name)
     where = f"{package}.{name}"
     hints = _hints(implementation)
     parameters = []
-    for parameter in inspect.signature(implementation).parameters.values():
+    try:
+        signature = inspect.signature(implementation)
+    except ValueError as error:
+        # Some builtin functions have none.
+        raise TypeError(f"{where}: {error}") from error
+    for parameter in signature.parameters.values():
         if parameter.kind not in _POSITIONAL:
             raise TypeError(f"{where}: parameter {parameter.name} cannot be passed by position")
         parameters.append((parameter.name, _annotated(hints, parameter.name, f"{where}: parameter {parameter.name}")))
@@ -106,6 +115,9 @@ def _hints(annotated: Any) -> dict[str, Any]:
         return get_type_hints(annotated)
     except NameError as error:
         raise TypeError(f"{annotated.__qualname__}: annotations are read at the top of the module: {error}") from error
+    except Exception as error:
+        # An annotation can be any text or expression, and so raise anything.
+        raise TypeError(f"{annotated.__qualname__}: an annotation cannot be read: {error}") from error
 
 
 def _annotated(hints: dict[str, Any], name: str, where: str) -> Type:
@@ -118,6 +130,8 @@ def _annotated(hints: dict[str, Any], name: str, where: str) -> Type:
 
 
 def _require_name(name: str) -> None:
+    if not isinstance(name, str):
+        raise TypeError(f"a name is a str, not {name!r}")
     if not _NAME.fullmatch(name):
         raise ValueError(f"{name!r} is no garden identifier")
     if name.encode() in KEYWORDS:
@@ -128,7 +142,7 @@ def garden_type(annotation: Any, _inside: tuple[object, ...] = ()) -> Type:
     """The garden type of the values that an annotation describes; TypeError where there is none."""
     origin = get_origin(annotation)
     arguments = get_args(annotation)
-    if origin is list:
+    if origin is list and len(arguments) == 1:
         return Array(garden_type(arguments[0], _inside))
     if origin in _UNIONS:
         inner = [argument for argument in arguments if argument is not NoneType]
@@ -143,12 +157,21 @@ def garden_type(annotation: Any, _inside: tuple[object, ...] = ()) -> Type:
         if annotation in _inside:
             raise TypeError(f"{annotation.__name__} contains itself")
         hints = _hints(annotation)
+        _require_fields_are_parameters(annotation)
         return Record(
             **{field.name: garden_type(hints[field.name], (*_inside, annotation)) for field in fields(annotation)}
         )
     elif _is_foreign(annotation):
         return Foreign(annotation.__name__)
     raise TypeError(f"garden has no type for {annotation if origin else getattr(annotation, '__name__', annotation)}")
+
+
+def _require_fields_are_parameters(record: Any) -> None:
+    """Raise TypeError where instances of a dataclass cannot be made of its fields, as a record is."""
+    try:
+        inspect.signature(record).bind(**{field.name: None for field in fields(record)})
+    except TypeError as error:
+        raise TypeError(f"{record.__name__} cannot be made of its fields: {error}") from error
 
 
 def _is_record(annotation: Any) -> bool:

@@ -25,11 +25,11 @@ from allocators import Allocator, StackAlloc
 from allocators.spelling import closest
 from allocators.uncopyable import Uncopyable
 from garden.bindings import Package
-from garden.diagnostics import Diagnostic
+from garden.diagnostics import CODES, Diagnostic
 from garden.errors import GardenError, Trap
 from garden.machines import MachineOptions, make_machine
 from garden.output import write_stdout
-from garden.pipeline import Compilation, StageAllocators
+from garden.pipeline import LEVELS, Compilation, StageAllocators
 from garden.source import Source
 from garden.std import STANDARD
 from garden.syntax.ast import SIGNATURE_DOCS, SIGNATURE_PARAMETERS
@@ -55,7 +55,7 @@ class Engine(Uncopyable):
     `packages` are those that programs may import, the standard ones unless told otherwise. `allocators` are those of
     the stages, which stay the caller's; of a mapping, every program adds arenas of its own for the stages that it does
     not have. An arena that all programs share grows until the caller resets it. `level` is that of optimisation, 0 or
-    1. How programs run is said as for `MachineOptions`.
+    1, ValueError for another. How programs run is said as for `MachineOptions`.
     """
 
     def __init__(
@@ -74,6 +74,8 @@ class Engine(Uncopyable):
     ) -> None:
         self._packages: Final[dict[str, host.Package]] = {}
         self._allocators: Final = allocators
+        if level not in LEVELS:
+            raise ValueError("the levels of optimisation are 0 and 1")
         self._level: Final = level
         self._options: Final = MachineOptions(
             engine,
@@ -93,8 +95,10 @@ class Engine(Uncopyable):
     def register(self, package: P) -> P:
         """Let programs that are compiled from now on import a package, and return it.
 
-        Raises ValueError where another one has its path.
+        Raises ValueError where another one has its path, TypeError for what is no package.
         """
+        if not isinstance(package, host.Package):
+            raise TypeError(f"want a package, got {package!r}")
         with self._lock:
             if self._packages.setdefault(package.path, package) is not package:
                 raise ValueError(f"there is a package {package.path!r} already")
@@ -120,10 +124,14 @@ class Engine(Uncopyable):
         """Compile a program; diagnostics call it by its name.
 
         Raises `CompileError` with all diagnostics where it is not valid, `AllocError` where a stage, or the machine
-        that will run it, finds no memory, and `EngineError` where the engine asked for is not available.
+        that will run it, finds no memory, and `EngineError` where the engine asked for is not available. TypeError for
+        what is neither a str nor a Source.
         """
         if isinstance(source, str):
-            source = Source(name, source.encode())
+            # A lone surrogate has no UTF-8: what stands for it is a mistake at its place.
+            source = Source(name, source.encode(errors="surrogatepass"))
+        elif not isinstance(source, Source):
+            raise TypeError(f"a program is a str or a Source, not a {type(source).__name__}")
         with self._lock:
             given = self._allocators
             allocators = given if isinstance(given, StageAllocators) else StageAllocators(given)
@@ -193,10 +201,12 @@ class Program(Uncopyable):
         `into` is the dataclass that a record it returns becomes an instance of, or an annotation with one, such as
         `list[Point]`; without it, records become dicts.
         """
+        if not isinstance(name, str):
+            raise KeyError(f"a function is named by a str, not by a {type(name).__name__}")
         with self._engine._lock:
             self._require_open()
             checked = self.compilation.check()
-            symbol = checked.ast.symbols.find(name.encode())
+            symbol = checked.ast.symbols.find(name.encode(errors="surrogatepass"))
             symbols = checked.functions.columns[FUNCTION_NAME]
             for row in range(1, len(checked.functions)):
                 if symbols[row] == symbol:
@@ -209,7 +219,7 @@ class Program(Uncopyable):
         return self.function(name)
 
     def __contains__(self, name: object) -> bool:
-        return name in self.functions
+        return isinstance(name, str) and name in self.functions
 
     def run(self, *, into: object = None) -> Any:
         """Run the program from its start in a fresh state, and return the value of its last top-level item.
@@ -240,7 +250,7 @@ class Program(Uncopyable):
                 return work(self._machine)
             except Trap as trap:
                 # One with a note comes from another program, which a host function has run.
-                if trap.offset >= 0 and not hasattr(trap, "__notes__"):
+                if trap.offset >= 0 and trap.code in CODES and not hasattr(trap, "__notes__"):
                     trap.add_note(Diagnostic(trap.code, trap.message, trap.offset, 0).render(self.source))
                 raise
             finally:

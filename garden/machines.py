@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from allocators import Allocator, MisuseError, Pages, StackAlloc
 from allocators.base import as_pages
+from allocators.layout import number_text
 from garden.common import ENGINES
 from garden.errors import EngineError, ImageError
 from garden.native.cache import Cache
@@ -45,7 +46,7 @@ _MOST_SPILL_BYTES: Final = 1 << 62
 
 
 class MachineOptions:
-    """How programs run. `engine` is one of `ENGINES`, ValueError for another.
+    """How programs run. `engine` is one of `ENGINES`. ValueError for another and for negative numbers.
 
     `write` is given the output; `heap_limit` is in bytes, `frame_limit` in active calls. `stack_size` is in bytes: of
     the native stack for `jit`, else of the spill stack, and then so many more calls may be active. `spill` is the spill
@@ -67,6 +68,17 @@ class MachineOptions:
     ) -> None:
         if engine not in ENGINES:
             raise ValueError(f"unknown engine {engine!r}, want one of {', '.join(ENGINES)}")
+        for name, number in (("heap_limit", heap_limit), ("frame_limit", frame_limit), ("stack_size", stack_size)):
+            if number is None and name != "heap_limit":
+                continue
+            if not isinstance(number, int):
+                raise TypeError(f"{name} is an int, not {number!r}")
+            if number < 0:
+                raise ValueError(f"{name} must not be negative: {number_text(number)}")
+        if spill is not None and not isinstance(spill, StackAlloc):
+            raise TypeError(f"spill is a StackAlloc, not {spill!r}")
+        if not callable(write):
+            raise TypeError(f"write takes the output, which {write!r} cannot")
         self.engine: Final = engine
         self.write: Final = write
         self.heap_limit: Final = heap_limit

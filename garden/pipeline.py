@@ -38,6 +38,8 @@ STAGES: Final = ("parse", "check", "lower", "optimise", "emit", "native", "run")
 #: The stage whose allocator must be one of `Pages`.
 _PAGES: Final = "native"
 SCRATCH: Final = "scratch"
+#: The levels of optimisation: none, and all passes.
+LEVELS: Final = (0, 1)
 
 
 @mypyc_attr(native_class=True)
@@ -53,12 +55,17 @@ class StageAllocators(Uncopyable):
     def __init__(self, given: Mapping[str, Allocator] | None = None) -> None:
         self._allocators: Final[dict[str, Allocator]] = {}
         self._owned: Final[list[Allocator]] = []
-        given = given or {}
+        if given is None:
+            given = {}
+        elif not isinstance(given, Mapping):
+            raise TypeError(f"want a mapping from stages to allocators, got {given!r}")
         for name in given:
             if name not in STAGES and name != SCRATCH:
                 raise ValueError(f"unknown stage {name!r}, want one of {', '.join([*STAGES, SCRATCH])}")
         for name in (*STAGES, SCRATCH):
             allocator = given.get(name)
+            if allocator is not None and not isinstance(allocator, Allocator):
+                raise TypeError(f"want an allocator for the stage {name}, got {allocator!r}")
             if allocator is None:
                 allocator = PageAlloc() if name == _PAGES else Arena(PageAlloc())
                 self._owned.append(allocator)
@@ -142,6 +149,8 @@ class Compilation(Uncopyable):
         level: int = 1,
         registers: int = REGISTERS,
     ) -> None:
+        if level not in LEVELS:
+            raise ValueError("the levels of optimisation are 0 and 1")
         self.source: Final = source
         self.allocators: Final = allocators
         self.registers: Final = registers

@@ -17,10 +17,12 @@ class Source:
     """A program's text as UTF-8 bytes, and the name that diagnostics give it.
 
     A byte order mark at the start is dropped: it is no part of the program, and offsets and columns count from behind
-    it. Raises ValueError where the text is longer than `MAX_SOURCE_BYTES`.
+    it. Raises TypeError for a text that is not bytes, ValueError for one that is longer than `MAX_SOURCE_BYTES`.
     """
 
     def __init__(self, name: str, text: bytes) -> None:
+        if not isinstance(name, str) or not isinstance(text, bytes):
+            raise TypeError(f"a source takes a str and bytes, not {name!r} and a {type(text).__name__}")
         if len(text) > MAX_SOURCE_BYTES:
             raise ValueError(f"{name}: a program may have at most {MAX_SOURCE_BYTES} bytes, this one has {len(text)}")
         self.name: Final = name

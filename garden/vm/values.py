@@ -22,6 +22,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, get_args, get_type_hints
 
 from allocators import Allocator
+from allocators.layout import number_text
 from garden.semantics import MAX_INT, MIN_INT, double_of, word_of
 from garden.types.types import Type
 from garden.vm.heap import Heap
@@ -53,7 +54,7 @@ def _word(heap: Heap[Allocator], type: Type, value: Any, pending: list[_Task]) -
         if not isinstance(value, int) or isinstance(value, bool):
             raise _mismatch(type, value)
         if not MIN_INT <= value <= MAX_INT:
-            raise OverflowError(f"{value} is not an Int of 64 bits")
+            raise OverflowError(f"{number_text(value)} is not an Int of 64 bits")
         return value
     if name == "Str":
         if not isinstance(value, str):
@@ -217,7 +218,16 @@ def construct(annotation: Any, value: Any) -> Any:
 
 
 def _mismatch(type: Type, value: object) -> TypeError:
-    return TypeError(f"want {type}, got {reprlib.repr(value)}")
+    return TypeError(f"want {type}, got {_SHORT.repr(value)}")
+
+
+class _Short(reprlib.Repr):
+    def repr_int(self, value: int, _level: int) -> str:
+        # Python refuses to print ints of any length.
+        return number_text(value)
+
+
+_SHORT: Final = _Short()
 
 
 _CLASS: Final = type
