@@ -57,8 +57,12 @@ def has_compiler() -> bool:
 
 
 def add_docstrings(sources: set[str], paths: list[str]) -> None:
-    """Put the docstrings of modules into the C that mypyc has made of them: it keeps signatures, and no more."""
-    docs = {}
+    """Put the docstrings of modules into the C that mypyc has made of them.
+
+    It keeps signatures, unless a default is no literal, and nothing else.
+    """
+    docs: dict[str, str | None] = {}
+    signatures = {}
     for path in paths:
         tree = ast.parse(Path(path).read_text(encoding="utf-8"))
         name = path.removesuffix(".py").replace("/", ".")
@@ -69,24 +73,43 @@ def add_docstrings(sources: set[str], paths: list[str]) -> None:
                 docs[f"CPyType_{mangled}___{node.name}_template_"] = ast.get_docstring(node)
                 for method in node.body:
                     if isinstance(method, ast.FunctionDef):
-                        docs[f"CPyPy_{mangled}___{node.name}___{method.name}"] = ast.get_docstring(method)
+                        what = f"CPyPy_{mangled}___{node.name}___{method.name}"
+                        docs[what] = ast.get_docstring(method)
+                        signatures[what] = signature(method)
                         docs.setdefault(f"{mangled}___{node.name}_get_{method.name}", ast.get_docstring(method))
             elif isinstance(node, ast.FunctionDef):
-                docs[f"CPyPy_{mangled}___{node.name}"] = ast.get_docstring(node)
+                what = f"CPyPy_{mangled}___{node.name}"
+                docs[what] = ast.get_docstring(node)
+                signatures[what] = signature(node)
 
     def documented(match: re.Match[str]) -> str:
-        doc = docs.get(match["what"])
-        if not doc:
-            return match[0]
-        plain = string.ascii_letters + string.digits + " .,:()`"
-        literal = "".join(chr(byte) if chr(byte) in plain else f"\\{byte:03o}" for byte in doc.encode())
-        return f'{match["head"]}"{match["signature"] or ""}{literal}"'
+        what = match["what"]
+        doc = docs.get(what) or ""
+        head = match["signature"] or in_c(signatures.get(what, ""))
+        return f'{match["head"]}"{head}{in_c(doc)}"' if head or doc else match[0]
 
     for source in sources:
         text = Path(source).read_text(encoding="utf-8")
         for place in DOCSTRING_PLACES:
             text = place.sub(documented, text)
         Path(source).write_text(text, encoding="utf-8")
+
+
+def in_c(text: str) -> str:
+    """A text as it stands between the quotes of a C string."""
+    plain = string.ascii_letters + string.digits + " .,:()`"
+    return "".join(chr(byte) if chr(byte) in plain else f"\\{byte:03o}" for byte in text.encode())
+
+
+def signature(function: ast.FunctionDef) -> str:
+    """The signature as C has it in front of a docstring; `...` for a default that is no literal."""
+    arguments = function.args
+    for defaults in (arguments.defaults, arguments.kw_defaults):
+        defaults[:] = [ast.Constant(...) if not isinstance(value, ast.Constant | None) else value for value in defaults]
+    for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+        argument.annotation = None
+    text = ast.unparse(arguments)
+    return f"{function.name}({'$' if text.startswith('self') else ''}{text})\n--\n\n"
 
 
 #: Where in C the docstring of a class, a function, a property and a module stands; it may have a signature already.

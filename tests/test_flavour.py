@@ -105,4 +105,4 @@ def test_only_classes_meant_for_it_can_be_inherited_from(cls: type[Any]) -> None
         assert derived.extra == 1
     elif is_compiled(cls.__module__):
         with pytest.raises(TypeError, match="interpreted classes cannot inherit from compiled"):
-            type("Derived", (cls,), {})
+            type("Derived", (cls,), {})()
