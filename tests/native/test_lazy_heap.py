@@ -8,9 +8,9 @@ from contextlib import contextmanager
 import pytest
 
 from allocators import Allocator, LimitAllocator, MetricAllocator, PageAlloc
+from garden.common import NOWHERE
 from garden.errors import Trap
 from garden.machines import MachineOptions, make_machine
-from garden.native.context import NOWHERE
 from garden.native.run.jit import JitMachine
 from garden.native.target import host_target
 from garden.pipeline import Compilation, StageAllocators

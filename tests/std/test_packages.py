@@ -8,7 +8,7 @@ from garden.types.types import Double, Int
 EXPECTED = {
     "arr": {"len", "get", "range", "sum"},
     "io": {"print", "println"},
-    "math": {"abs", "clamp", "max", "min", "round", "sqrt"},
+    "math": {"abs", "clamp", "gcd", "max", "min", "round", "sqrt"},
     "opt": {"some", "none", "is_some", "is_none", "unwrap", "or"},
     "str": {"concat", "contains", "from", "get", "len", "repeat", "slice"},
     "testing": {"assert"},
