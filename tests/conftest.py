@@ -7,6 +7,7 @@ kept in a directory of the session's own, which all of its processes share.
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -33,6 +34,17 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     if file_path.suffix == ".garden":
         return ProgramFile.from_parent(parent, path=file_path)
     return None
+
+
+@pytest.fixture(scope="module", autouse=True)
+def ctrl_c() -> Iterator[None]:
+    """Ctrl-C raises KeyboardInterrupt in tests, and is not ignored by what they start, even if this process does so.
+
+    A process ignores it from its start where a shell runs it in the background, or under `nohup`.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

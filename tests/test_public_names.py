@@ -121,7 +121,9 @@ def test_a_name_is_the_same_however_its_module_was_loaded() -> None:
         "import allocators.trace.profiling, allocators.reset, allocators;"
         "print(allocators.profile, allocators.reset.NEWEST)"
     )
-    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    printed = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT, timeout=60
+    )
     assert printed.stdout.strip() == "<class 'allocators.trace.profiling.profile'> newest"
 
 
@@ -134,5 +136,7 @@ def test_importing_everything_from_allocators_gives_all_names() -> None:
 @pytest.mark.parametrize("package", ["garden", "allocators"])
 def test_importing_a_package_loads_no_module_of_it(package: str) -> None:
     code = f"import sys, {package}; print([name for name in sys.modules if name.startswith(('garden', 'allocators'))])"
-    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    printed = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT, timeout=60
+    )
     assert set(ast.literal_eval(printed.stdout)) == {package}

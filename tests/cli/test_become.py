@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from processes import child
 
 from garden.native.target import host_target
 
@@ -60,7 +61,7 @@ def test_cold_and_warm_say_what_the_reference_engine_says(write: Write, text: st
 def test_python_is_gone_while_the_program_runs(write: Write) -> None:
     path = write(ENDLESS)
     for _ in range(2):
-        with subprocess.Popen(command(path), stdout=subprocess.PIPE, text=True) as process:
+        with child(command(path), stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
             assert process.stdout.readline() == "0\n"
             mapped = Path(f"/proc/{process.pid}/maps").read_text()
@@ -92,6 +93,10 @@ def test_the_environment_and_standard_input_stay(write: Write) -> None:
     path = write(SUM)
     for _ in range(2):
         done = subprocess.run(
-            ["sh", "-c", f"echo line | ({' '.join(command(path))}; cat)"], capture_output=True, text=True, check=True
+            ["sh", "-c", f"echo line | ({' '.join(command(path))}; cat)"],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
         )
         assert done.stdout == "45\nline\n"

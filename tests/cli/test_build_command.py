@@ -34,7 +34,7 @@ def _cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def test_an_executable_prints_what_the_program_does(level: str, tmp_path: Path, capfd: Captured) -> None:
     assert main(["build", FIB, "-o", str(tmp_path / "fib"), level]) == 0
     assert capfd.readouterr() == ("", "")
-    assert subprocess.run([tmp_path / "fib"], capture_output=True).stdout == b"6765\n"
+    assert subprocess.run([tmp_path / "fib"], capture_output=True, timeout=60).stdout == b"6765\n"
 
 
 @pytest.mark.parametrize(("target", "machine"), [(X86_64, 62), (AARCH64, 183)])
@@ -59,7 +59,7 @@ def test_limits_are_set_when_the_executable_is_made(tmp_path: Path) -> None:
     )
     out = tmp_path / "out"
     assert main(["build", str(program), "-o", str(out), "--stack-size", "64M", "--heap-limit", "4M"]) == 0
-    found = subprocess.run([out], capture_output=True)
+    found = subprocess.run([out], capture_output=True, timeout=60)
     assert (found.returncode, found.stdout) == (1, b"100000\n")
     assert found.stderr.startswith(
         f"{program}:4:24: T0003: 8000008 bytes more exceed the program's limit of 4194304\n".encode()

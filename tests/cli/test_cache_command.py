@@ -61,6 +61,7 @@ def test_the_command_loads_no_compiler(cache: Cache) -> None:
         capture_output=True,
         text=True,
         check=True,
+        timeout=60,
         cwd=Path(__file__).parent.parent.parent,
     )
     loaded = set(printed.stdout.splitlines()[-1].split())

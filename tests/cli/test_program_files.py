@@ -13,6 +13,7 @@ from threading import Thread
 
 import pytest
 from engines import ENGINES
+from processes import child
 
 from garden.cli.main import main
 from garden.native.target import X86_64
@@ -91,19 +92,15 @@ def test_a_program_that_comes_in_pieces_is_waited_for() -> None:
     """Also where the pipe does not block."""
     reader, writer = os.pipe()
     os.set_blocking(reader, False)
-    with subprocess.Popen(
-        [*GARDEN.split(), "run", "-"], stdin=reader, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    ) as process:
-        try:
-            os.close(reader)
-            for piece in (b'import "io"\n', b"io.println(", b"1 + 1)"):
-                os.write(writer, piece)
-                with pytest.raises(subprocess.TimeoutExpired):
-                    process.wait(0.2)
-            os.close(writer)
-            assert process.communicate(timeout=60) == (b"2\n", None)
-        finally:
-            process.kill()
+    command = [*GARDEN.split(), "run", "-"]
+    with child(command, stdin=reader, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        os.close(reader)
+        for piece in (b'import "io"\n', b"io.println(", b"1 + 1)"):
+            os.write(writer, piece)
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(0.2)
+        os.close(writer)
+        assert process.communicate(timeout=60) == (b"2\n", None)
 
 
 @pytest.mark.parametrize("command", ["run", "check", "build -o out", "dump ir"])

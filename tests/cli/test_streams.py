@@ -9,12 +9,13 @@ import select
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from time import monotonic
 
 import pytest
 from engines import ENGINES
+from processes import child
 
 from garden.cli.main import main
 from garden.native.target import host_target
@@ -67,15 +68,9 @@ def sh(line: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-@contextmanager
-def started(line: str, **streams: int) -> Iterator[subprocess.Popen[bytes]]:
+def started(line: str, **streams: int) -> AbstractContextManager[subprocess.Popen[bytes]]:
     """A process that has ended when the test does."""
-    process = subprocess.Popen(["bash", "-c", f"exec {line}"], **streams)  # type: ignore[call-overload]
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait(LIMIT)
+    return child(["bash", "-c", f"exec {line}"], **streams)
 
 
 def failure(number: int) -> str:

@@ -6,9 +6,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
+from processes import child
 
 import garden
 from garden.cli import commands, warm
@@ -207,21 +209,22 @@ sys.exit(status)
 """
 
 
-def process(*words: str) -> subprocess.Popen[str]:
-    """A process of its own that carries out a command line."""
+def process(*words: str) -> AbstractContextManager[subprocess.Popen[str]]:
+    """A process of its own that carries out a command line, for a `with` block."""
     # The same garden as here, whatever the working directory has.
     environment = {**os.environ, "PYTHONPATH": str(Path(garden.__file__).parent.parent)}
     command = [sys.executable, "-P", "-c", _COMMAND, *words]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    return child(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
 
 
 def test_two_processes_may_fill_one_cache_at_once(
     cache: Cache, write: Write, run: Run, without_compiler: Callable[[], None]
 ) -> None:
     path = write(PROGRAMS["numbers"])
-    for started in [process("run", path) for _ in range(2)]:
-        assert started.communicate()[0] == "45\n"
-        assert started.returncode == 0
+    with process("run", path) as first, process("run", path) as second:
+        for started in (first, second):
+            assert started.communicate()[0] == "45\n"
+            assert started.returncode == 0
     without_compiler()
     assert run(path) == (0, "45\n", "")
 
@@ -237,8 +240,8 @@ SLOW = {
 def test_a_warm_start_loads_nothing_that_takes_long(name: str, cache: Cache, write: Write, run: Run) -> None:
     path = write(PROGRAMS[name])
     cold = run(path)
-    warm = process(path)
-    output, error = warm.communicate()
+    with process(path) as warm:
+        output, error = warm.communicate()
     assert (warm.returncode, output) == cold[:2]
     loaded = set(error.split())
     assert {"garden.native.image.load", "garden.native.run.jit"} <= loaded

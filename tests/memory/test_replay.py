@@ -240,7 +240,9 @@ def test_a_missing_file_and_a_wrong_alignment_are_refused(capsys: pytest.Capture
 
 def test_the_module_runs_as_a_command_and_reads_standard_input() -> None:
     command = [sys.executable, "-m", "allocators", "replay", "-", "--json", "--alloc", "stack(4K)"]
-    done = subprocess.run(command, input="Alloc(8),\n", capture_output=True, text=True, cwd=ROOT, check=True)
+    done = subprocess.run(
+        command, input="Alloc(8),\n", capture_output=True, text=True, cwd=ROOT, check=True, timeout=60
+    )
     assert json.loads(done.stdout)["counters"]["total_blocks"] == 1
     assert done.stderr == ""
 

@@ -7,9 +7,11 @@ import random
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from processes import child
 
 from garden.native.cache import KEY_SIZE, Cache, default_directory, digest
 
@@ -322,34 +324,37 @@ for turn in range(150):
 
 
 def test_whoever_writes_meanwhile_a_reader_sees_one_whole_image(cache: Cache) -> None:
-    writers = [
-        subprocess.Popen(
-            [sys.executable, "-c", WRITER, cache.directory, letter],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            cwd=ROOT,
-            text=True,
-        )
-        for letter in "ab"
-    ]
-    for writer in writers:
-        assert writer.stdout is not None
-        assert writer.stdout.readline() == "ready\n"
-    for writer in writers:
-        assert writer.stdin is not None
-        writer.stdin.write("\n")
-        writer.stdin.flush()
-    seen = set()
-    while any([writer.poll() is None for writer in writers]):
-        for number in range(4):
-            data = cache.load(digest(bytes([number])))
-            if data is not None:
-                seen.add(data[:1])
-                assert data in (b"a" * len(data), b"b" * len(data))
-                assert 0 <= len(data) - 1000 * (number + 1) < 150
-    for writer in writers:
-        writer.communicate()
-        assert writer.returncode == 0
+    with ExitStack() as stack:
+        writers = [
+            stack.enter_context(
+                child(
+                    [sys.executable, "-c", WRITER, cache.directory, letter],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    cwd=ROOT,
+                    text=True,
+                )
+            )
+            for letter in "ab"
+        ]
+        for writer in writers:
+            assert writer.stdout is not None
+            assert writer.stdout.readline() == "ready\n"
+        for writer in writers:
+            assert writer.stdin is not None
+            writer.stdin.write("\n")
+            writer.stdin.flush()
+        seen = set()
+        while any([writer.poll() is None for writer in writers]):
+            for number in range(4):
+                data = cache.load(digest(bytes([number])))
+                if data is not None:
+                    seen.add(data[:1])
+                    assert data in (b"a" * len(data), b"b" * len(data))
+                    assert 0 <= len(data) - 1000 * (number + 1) < 150
+        for writer in writers:
+            writer.communicate()
+            assert writer.returncode == 0
     assert seen
     # Whoever was last, nothing is left of what was on its way.
     assert sorted(os.listdir(cache.directory)) == sorted(f"{key.hex()}.image" for key, _ in cache.entries())
@@ -358,5 +363,7 @@ def test_whoever_writes_meanwhile_a_reader_sees_one_whole_image(cache: Cache) ->
 
 def test_loading_the_module_imports_nothing_heavy() -> None:
     code = "import sys; before = set(sys.modules); import garden.native.cache; print(*set(sys.modules) - before)"
-    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    printed = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT, timeout=60
+    )
     assert not {"hashlib", "pathlib", "tempfile", "json", "random", "shutil"} & set(printed.stdout.split())

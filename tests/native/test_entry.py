@@ -43,7 +43,7 @@ def assembled(target: str, function: Function, folder: Path) -> bytes:
     lines.extend([f"to_{symbol}: .quad {symbol} - ." for symbol in function.symbols])
     source = folder / "code.s"
     source.write_text("\n".join([*lines, ""]))
-    subprocess.run([tool(target, "as"), "-o", folder / "code.o", source], check=True)
+    subprocess.run([tool(target, "as"), "-o", folder / "code.o", source], check=True, timeout=60)
     copy: list[str | Path] = [
         tool(target, "objcopy"),
         "-O",
@@ -53,7 +53,7 @@ def assembled(target: str, function: Function, folder: Path) -> bytes:
         folder / "code.o",
         folder / "code.bin",
     ]
-    subprocess.run(copy, check=True)
+    subprocess.run(copy, check=True, timeout=60)
     return (folder / "code.bin").read_bytes()
 
 

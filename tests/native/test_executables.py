@@ -19,6 +19,7 @@ import pytest
 from executables import HOST, Builder, needs_native, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from processes import child
 from program import Program, load
 
 from garden.diagnostics import MAX_SHOWN, Diagnostic
@@ -288,7 +289,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 @needs_native
 def test_ctrl_c_ends_an_executable_where_it_is(builder: Builder) -> None:
-    with subprocess.Popen([builder.build(FOREVER)], stderr=subprocess.PIPE) as process:
+    with child([builder.build(FOREVER)], stderr=subprocess.PIPE) as process:
         wait_until(lambda: caught(process, "SigCgt"))
         process.send_signal(signal.SIGINT)
         _, message = process.communicate(timeout=20)
@@ -298,7 +299,7 @@ def test_ctrl_c_ends_an_executable_where_it_is(builder: Builder) -> None:
 
 @needs_native
 def test_ctrl_c_ends_an_executable_that_waits_for_its_reader(builder: Builder) -> None:
-    with subprocess.Popen([builder.build(TALKING)], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with child([builder.build(TALKING)], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         # Asleep: nobody reads, and the pipe is full.
         wait_until(lambda: Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "S")
         process.send_signal(signal.SIGINT)
@@ -311,7 +312,7 @@ def test_ctrl_c_ends_an_executable_that_waits_for_its_reader(builder: Builder) -
 @needs_native
 def test_an_executable_that_ignores_ctrl_c_goes_on_doing_so(builder: Builder) -> None:
     path = builder.build(FOREVER)
-    with subprocess.Popen([path], preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)) as process:
+    with child([path], preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)) as process:
         # The handler is there for a moment at most.
         wait_until(lambda: seconds_of(process) > 0.05)
         assert caught(process, "SigIgn")
@@ -396,7 +397,7 @@ def test_a_linker_makes_an_executable_of_the_object_as_well(target: str, tmp_pat
         content = compilation.generate(lambda ir, scratch: aot.compile_executable(ir, scratch, target))
     (tmp_path / "linked.o").write_bytes(content)
     path = tmp_path / "linked"
-    subprocess.run([compiler, "-static", "-nostdlib", "-o", path, tmp_path / "linked.o"], check=True)
+    subprocess.run([compiler, "-static", "-nostdlib", "-o", path, tmp_path / "linked.o"], check=True, timeout=60)
     found = run(path, target)
     assert (found.returncode, found.stdout) == (1, b"linked\n")
     assert found.stderr.startswith(b"linked:3:14: T0001: division by zero\n")
@@ -407,7 +408,7 @@ def test_a_file_that_is_running_is_replaced(builder: Builder, tmp_path: Path) ->
     path = tmp_path / "running"
     aot.write_executable(str(path), builder.build(FOREVER).read_bytes())
     assert path.stat().st_mode & 0o111 == 0o111 & ~current_umask()
-    with subprocess.Popen([path]) as process:
+    with child([path]) as process:
         aot.write_executable(str(path), b"another")
         assert process.poll() is None
         process.kill()

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from engines import ENGINES
+from processes import child
 
 import garden
 from allocators import MetricAllocator, PageAlloc
@@ -183,16 +184,12 @@ def test_ctrl_c_ends_the_command(name: str, tmp_path: Path) -> None:
     path = tmp_path / "spin.garden"
     # As much as no buffer holds back.
     path.write_text('import "io"\n' + START + "fn spin(n:Int) Int { spin(n + 1) }\nstart(5000)\nspin(0)\n")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "garden", "run", "--engine", name, str(path)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "started\n"
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    command = [sys.executable, "-m", "garden", "run", "--engine", name, str(path)]
+    with child(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "started\n"
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
     assert process.returncode == 1, err
     assert set(out.splitlines()) == {"started"}
     assert "T0007: interrupted" in err

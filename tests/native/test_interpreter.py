@@ -210,7 +210,9 @@ def test_a_machine_needs_no_llvm_where_the_cache_has_its_code(tmp_path: Any) -> 
     )
     environment = {**os.environ, "GARDEN_CACHE_DIR": str(tmp_path / "cache")}
     found = [
-        subprocess.run([sys.executable, "-c", text], env=environment, capture_output=True, text=True, check=True).stdout
+        subprocess.run(
+            [sys.executable, "-c", text], env=environment, capture_output=True, text=True, check=True, timeout=60
+        ).stdout
         for _ in range(2)
     ]
     assert found == ["True\n", "False\n"]
