@@ -27,9 +27,9 @@ from dataclasses import fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Any, Final, TypeVar, Union, get_args, get_origin, get_type_hints, overload
 
+from garden.host import HostFunction, declare
+from garden.host import Package as HostPackage
 from garden.syntax.tokens import KEYWORDS
-from garden.types import host
-from garden.types.host import HostFunction, declare
 from garden.types.types import Array, Bool, Double, Foreign, Int, Option, Record, Slot, Str, Type, Void
 from garden.vm.values import construct
 
@@ -41,7 +41,7 @@ _UNIONS: Final = (Union, UnionType)
 _POSITIONAL: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-class Package(host.Package):
+class Package(HostPackage):
     """A package of Python functions. Programs import it by its path and call it by the last part of that.
 
     Raises ValueError for a path that no program could import and call, TypeError for one that is no str.

@@ -27,13 +27,13 @@ from allocators.uncopyable import Uncopyable
 from garden.bindings import Package
 from garden.diagnostics import CODES, Diagnostic
 from garden.errors import GardenError, Trap
+from garden.host import Package as HostPackage
 from garden.machines import MachineOptions, make_machine
 from garden.output import write_stdout
 from garden.pipeline import LEVELS, Compilation, StageAllocators
 from garden.source import Source
 from garden.std import STANDARD
 from garden.syntax.ast import SIGNATURE_DOCS, SIGNATURE_PARAMETERS
-from garden.types import host
 from garden.types.program import FUNCTION_NAME
 from garden.types.types import Type
 from garden.vm.heap import DEFAULT_LIMIT
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from garden.machines import AnyMachine
 
 F = TypeVar("F", bound=Callable[..., Any])
-P = TypeVar("P", bound=host.Package)
+P = TypeVar("P", bound=HostPackage)
 
 #: The package of functions that belong to no other.
 HOST_PACKAGE: Final = "host"
@@ -60,7 +60,7 @@ class Engine(Uncopyable):
 
     def __init__(
         self,
-        packages: Iterable[host.Package] = STANDARD.values(),
+        packages: Iterable[HostPackage] = STANDARD.values(),
         *,
         allocators: StageAllocators | Mapping[str, Allocator] | None = None,
         level: int = 1,
@@ -72,7 +72,7 @@ class Engine(Uncopyable):
         write: Callable[[bytes], object] = write_stdout,
         backtrace: bool = False,
     ) -> None:
-        self._packages: Final[dict[str, host.Package]] = {}
+        self._packages: Final[dict[str, HostPackage]] = {}
         self._allocators: Final = allocators
         if level not in LEVELS:
             raise ValueError("the levels of optimisation are 0 and 1")
@@ -97,7 +97,7 @@ class Engine(Uncopyable):
 
         Raises ValueError where another one has its path, TypeError for what is no package.
         """
-        if not isinstance(package, host.Package):
+        if not isinstance(package, HostPackage):
             raise TypeError(f"want a package, got {package!r}")
         with self._lock:
             if self._packages.setdefault(package.path, package) is not package:
@@ -351,7 +351,7 @@ def compile(
     source: str | Source,
     *,
     name: str = "<string>",
-    packages: Iterable[host.Package] = STANDARD.values(),
+    packages: Iterable[HostPackage] = STANDARD.values(),
     allocators: StageAllocators | Mapping[str, Allocator] | None = None,
     level: int = 1,
     write: Callable[[bytes], object] = write_stdout,

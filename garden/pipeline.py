@@ -21,6 +21,7 @@ from garden.bytecode.emit import Emitter
 from garden.bytecode.ops import REGISTERS
 from garden.diagnostics import Diagnostic
 from garden.errors import CompileError
+from garden.host import Package
 from garden.ir.ir import Ir
 from garden.ir.lower import Lowerer
 from garden.ir.passes import optimise
@@ -28,7 +29,6 @@ from garden.source import Source
 from garden.syntax.ast import Ast
 from garden.syntax.parser import Parser
 from garden.types.checker import Checker
-from garden.types.host import Package
 from garden.types.program import CheckedProgram
 
 T = TypeVar("T")

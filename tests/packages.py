@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from garden.errors import Trap
+from garden.host import Package, declare
 from garden.std import STANDARD
-from garden.types.host import Package, declare
 from garden.types.types import Array, Bool, Double, Foreign, Int, Option, Record, Slot, Str
 
 _T = Slot("T")

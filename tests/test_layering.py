@@ -12,9 +12,12 @@ ROOT = Path(__file__).parent.parent
 # From the ground up. A module may import from its own layer and those above it in this list.
 LAYERS = (
     ("allocators",),
-    ("garden.common", "garden.source", "garden.errors", "garden.output", "garden.traps", "garden.semantics"),
+    ("garden.common", "garden.source", "garden.errors", "garden.output", "garden.traps"),
+    ("garden.semantics", "garden.strings"),
     ("garden.diagnostics",),
     ("garden.syntax",),
+    ("garden.types.types",),
+    ("garden.host",),
     ("garden.types",),
     ("garden.ir",),
     ("garden.bytecode",),
@@ -22,6 +25,7 @@ LAYERS = (
     ("garden.std",),
     ("garden.pipeline",),
     ("garden.native",),
+    ("garden.native.executable",),
     ("garden.machines",),
     ("garden.bindings",),
     ("garden.engine",),

@@ -17,8 +17,8 @@ from allocators._mypyc import mypyc_attr
 from allocators.collections import Interner, Vec
 from garden.bytecode.code import Code
 from garden.bytecode.ops import TABLE_DEFAULT, TABLE_FIRST, TABLE_SLOTS
-from garden.bytecode.strings import append_string
 from garden.common import WORD_SIZE
+from garden.strings import append_string
 
 A = TypeVar("A", bound=Allocator, covariant=True)
 S = TypeVar("S", bound=Allocator, covariant=True)

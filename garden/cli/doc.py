@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from allocators.report.table import table
 from allocators.spelling import closest
 from garden.cli.report import fail
+from garden.host import HostFunction, Package
 from garden.output import write_stdout
 from garden.std import STANDARD
-from garden.types.host import HostFunction, Package
 
 
 def doc(options: argparse.Namespace) -> int:

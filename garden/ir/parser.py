@@ -16,13 +16,13 @@ from typing import Final, TypeVar
 
 from allocators import Allocator
 from allocators.collections import Interner
+from garden.host import HostFunction, Package
 from garden.ir import ir as op
 from garden.ir.ir import Ir
 from garden.semantics import word_of, wrap
 from garden.source import Source
 from garden.syntax.ast import Ast
 from garden.syntax.tokens import Tokens
-from garden.types.host import HostFunction, Package
 from garden.types.program import CheckedProgram
 from garden.types.types import BOOL, DOUBLE, INT, STR, VOID, Type
 

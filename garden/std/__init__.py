@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from garden.host import Package
 from garden.std.arr import ARR
 from garden.std.io import IO
 from garden.std.math import MATH
@@ -12,7 +13,6 @@ from garden.std.opt import OPT
 from garden.std.str import STR
 from garden.std.testing import TESTING
 from garden.std.unsafe import RUNTIME, SYSCALL
-from garden.types.host import Package
 
 #: The standard packages by import path.
 STANDARD: Final[dict[str, Package]] = {

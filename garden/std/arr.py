@@ -6,9 +6,9 @@ from array import array
 from typing import Final
 
 from allocators import Allocator
+from garden.host import HostFunction, Package, declare
 from garden.semantics import double_of, word_of, wrap
 from garden.traps import INDEX_OUTSIDE_ARRAY, trap
-from garden.types.host import HostFunction, Package, declare
 from garden.types.types import Array, Double, Int, Slot
 from garden.vm.runtime import Runtime
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from allocators import Allocator
+from garden.host import Package, declare
 from garden.std.text import bool_text, double_text
-from garden.types.host import Package, declare
 from garden.types.types import Bool, Double, Int, Str
 from garden.vm.runtime import Runtime
 

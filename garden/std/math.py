@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Final
 
+from garden.host import Package, declare
 from garden.semantics import word_of, wrap
 from garden.traps import DOUBLE_BOUNDS, INT_BOUNDS, trap
-from garden.types.host import Package, declare
 from garden.types.types import Double, Int
 
 

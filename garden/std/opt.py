@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from allocators import Allocator
+from garden.host import HostFunction, Package, declare
 from garden.traps import NO_VALUE, trap
-from garden.types.host import HostFunction, Package, declare
 from garden.types.types import Bool, Option, Slot, Type
 from garden.vm.runtime import Runtime
 

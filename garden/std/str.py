@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from allocators import Allocator
+from garden.host import HostFunction, Package, declare
 from garden.std.text import bool_text, double_text
 from garden.traps import (
     INDEX_OUTSIDE_STR,
@@ -14,7 +15,6 @@ from garden.traps import (
     SLICE_OUTSIDE_STR,
     trap,
 )
-from garden.types.host import HostFunction, Package, declare
 from garden.types.types import Bool, Double, Int, Str
 from garden.vm.heap import MAX_STR_BYTES
 from garden.vm.runtime import Runtime

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from allocators import Allocator
+from garden.host import HostFunction, Package, declare
 from garden.traps import ASSERTION_FAILED, trap
-from garden.types.host import HostFunction, Package, declare
 from garden.types.types import Bool
 from garden.vm.runtime import Runtime
 

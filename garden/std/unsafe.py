@@ -7,7 +7,7 @@ import sys
 from typing import Final
 
 from allocators import Allocator
-from garden.types.host import Package, declare
+from garden.host import Package, declare
 from garden.types.types import Int, Record, Str
 from garden.vm.runtime import Runtime
 

@@ -32,12 +32,12 @@ from allocators._mypyc import mypyc_attr
 from allocators.collections import Vec
 from garden.common import WORD_SIZE
 from garden.diagnostics import Diagnostic
+from garden.host import Package
 from garden.syntax import ast as kind
 from garden.syntax import tokens as token_kind
 from garden.syntax.ast import SIGNATURE_PARAMETERS, Ast
 from garden.types.calls import Calls
 from garden.types.declarations import Declarations
-from garden.types.host import Package
 from garden.types.program import FUNCTION_NODE, CheckedProgram
 from garden.types.report import Report, a
 from garden.types.scopes import Scopes

@@ -12,10 +12,10 @@ from typing import Final, Generic, TypeVar
 from allocators import Allocator
 from allocators._mypyc import mypyc_attr
 from allocators.collections import Vec
+from garden.host import HostFunction, Package, missing
 from garden.syntax import ast as kind
 from garden.syntax import tokens as token_kind
 from garden.syntax.ast import SIGNATURE_PARAMETERS, SIGNATURE_RESULT, Ast
-from garden.types.host import HostFunction, Package, missing
 from garden.types.overloads import DECLARED, FIRST_IMPORT, Overloads
 from garden.types.program import CheckedProgram
 from garden.types.report import Report

@@ -17,7 +17,7 @@ from typing import Final, Generic, TypeVar
 from allocators import Allocator
 from allocators._mypyc import mypyc_attr
 from allocators.collections import Interner, Table, Vec
-from garden.types.host import HostFunction, Package
+from garden.host import HostFunction, Package
 from garden.types.program import CheckedProgram
 from garden.types.types import POISON, VOID, TypeTable
 

@@ -11,8 +11,8 @@ from allocators import Allocator
 from allocators._mypyc import mypyc_attr
 from allocators.collections import Table, Vec
 from allocators.uncopyable import Uncopyable
+from garden.host import HostFunction
 from garden.syntax.ast import SIGNATURE_PARAMETERS, SIGNATURE_RESULT, Ast
-from garden.types.host import HostFunction
 from garden.types.types import MAX_SPELLING, Type, TypeTable, Void, signature_text
 
 A = TypeVar("A", bound=Allocator, covariant=True)

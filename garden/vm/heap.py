@@ -31,9 +31,9 @@ from allocators.block import address_of
 from allocators.collections import Vec
 from allocators.collections.storage import release_view
 from allocators.uncopyable import Uncopyable
-from garden.bytecode.strings import hash_bytes
 from garden.common import NOWHERE
 from garden.errors import Trap
+from garden.strings import hash_bytes
 from garden.traps import NO_SUCH_FOREIGN, NO_SUCH_WORD, OVER_LIMIT, STR_TOO_LONG, trap
 
 A = TypeVar("A", bound=Allocator, covariant=True)

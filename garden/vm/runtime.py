@@ -10,8 +10,8 @@ from typing import Any, Final, Generic, TypeVar
 from allocators import Allocator
 from allocators._mypyc import mypyc_attr
 from allocators.uncopyable import Uncopyable
+from garden.host import HostFunction
 from garden.output import Output
-from garden.types.host import HostFunction
 from garden.vm.heap import Heap
 from garden.vm.values import from_word, to_word
 

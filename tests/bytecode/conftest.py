@@ -13,11 +13,11 @@ from garden.bytecode.disassemble import disassemble
 from garden.bytecode.emit import Emitter
 from garden.bytecode.ops import REGISTERS
 from garden.bytecode.verifier import verify
+from garden.host import Package
 from garden.ir.ir import Ir
 from garden.ir.parser import close_parsed, parse_ir
 from garden.ir.verifier import verify as verify_ir
 from garden.std import STANDARD
-from garden.types.host import Package
 from garden.vm.machine import Machine
 
 

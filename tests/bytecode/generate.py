@@ -10,12 +10,12 @@ from random import Random
 
 from allocators import Allocator
 from allocators.collections import Interner
+from garden.host import HostFunction
 from garden.ir import ir as op
 from garden.ir.ir import Ir
 from garden.source import Source
 from garden.syntax.ast import Ast
 from garden.syntax.tokens import Tokens
-from garden.types.host import HostFunction
 from garden.types.program import CheckedProgram
 from garden.types.types import BOOL, INT, Int, Record
 

@@ -10,7 +10,7 @@ import pytest
 from garden.bytecode import ops
 from garden.bytecode.disassemble import disassemble
 from garden.bytecode.ops import encode, op_of
-from garden.types.host import HostFunction, Package
+from garden.host import HostFunction, Package
 from garden.types.types import Int
 
 Listing = Callable[..., list[str]]

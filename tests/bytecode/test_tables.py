@@ -9,7 +9,7 @@ import pytest
 from garden.bytecode import ops
 from garden.bytecode.disassemble import disassemble
 from garden.bytecode.ops import op_of
-from garden.bytecode.strings import hash_bytes
+from garden.strings import hash_bytes
 
 
 def switch(keys: list[str], kind: str, subject: str) -> str:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from allocators import Allocator, AllocError, Arena, MetricAllocator, PageAlloc
+from garden.host import HostFunction, Package
 from garden.ir.ir import Ir
 from garden.ir.parser import close_parsed, parse_ir
 from garden.ir.printer import print_ir
 from garden.ir.verifier import verify
-from garden.types.host import HostFunction, Package
 from garden.types.types import Double, Int, Slot, Str, Void
 
 if TYPE_CHECKING:

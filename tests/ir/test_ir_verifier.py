@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from allocators import Allocator, Arena, MetricAllocator, PageAlloc
+from garden.host import HostFunction, Package
 from garden.ir import ir as code
 from garden.ir.ir import Ir
 from garden.ir.parser import close_parsed, parse_ir
 from garden.ir.verifier import MAX_MESSAGES, verify
-from garden.types.host import HostFunction, Package
 from garden.types.types import BOOL, DOUBLE, INT, STR, Int, Str
 
 PACKAGES = {"host": Package("host", "One function.", [HostFunction("host", "of", (("x", Int), ("y", Str)), Int, len)])}

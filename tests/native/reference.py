@@ -15,6 +15,7 @@ from typing import Any
 from allocators import Allocator, BaseAllocator, Block, Layout, PageAlloc
 from garden.bytecode.code import Code
 from garden.errors import Trap
+from garden.host import HostFunction
 from garden.native.codegen.hosts import native_call
 from garden.native.codegen.intrinsics import FIRST_POWER, MEMORY, crc_table, machine_code_only, powers_table
 from garden.native.codegen.runtime import runtime_source
@@ -24,7 +25,6 @@ from garden.pipeline import Compilation, StageAllocators
 from garden.semantics import double_of, word_of, wrap
 from garden.std import STANDARD
 from garden.traps import MESSAGES, trap
-from garden.types.host import HostFunction
 from garden.types.types import Array, Option, Type
 from garden.vm.heap import MAX_STR_BYTES, Heap
 from garden.vm.machine import Machine

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from allocators import PageAlloc
+from garden.host import HostFunction, declare
 from garden.native.codegen.hosts import native_call
 from garden.native.codegen.runtime import runtime_ir
 from garden.std import STANDARD
-from garden.types.host import HostFunction, declare
 from garden.types.types import BOOL, DOUBLE, Array, Bool, Double, Int, Option, Record, Slot, Str, Type
 
 _FUNCTIONS = [function for package in STANDARD.values() for function in package.functions]

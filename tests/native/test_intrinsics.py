@@ -11,6 +11,7 @@ from itertools import product
 import pytest
 from reference import PURE
 
+from garden.host import HostFunction
 from garden.native.codegen.intrinsics import (
     FIRST_POWER,
     LAST_POWER,
@@ -22,10 +23,9 @@ from garden.native.codegen.intrinsics import (
     powers_table,
 )
 from garden.native.codegen.runtime import runtime_ir
+from garden.native.codegen.system_calls import INTRINSICS
 from garden.native.context import FIELDS
-from garden.native.executable.system import INTRINSICS
 from garden.std import STANDARD
-from garden.types.host import HostFunction
 from garden.types.types import Bool, Double, Void
 
 BY_NAME = {function.name: function for function in MEMORY.functions}

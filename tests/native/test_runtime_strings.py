@@ -11,8 +11,8 @@ from reference import ReferenceRuntime, Twins
 
 from allocators import PageAlloc
 from allocators.collections import Vec
-from garden.bytecode.strings import append_string
 from garden.errors import Trap
+from garden.strings import append_string
 from garden.types.types import Bool, Double, Int, Str
 from garden.vm.heap import MAX_STR_BYTES
 

@@ -26,6 +26,7 @@ from garden.bytecode.superinstructions import (
     preference,
 )
 from garden.errors import Trap
+from garden.host import HostFunction
 from garden.native.cache import Cache
 from garden.native.image.load import Image
 from garden.native.run.interpreter_machine import InterpreterMachine, interpreter_object
@@ -34,7 +35,6 @@ from garden.native.target import host_target
 from garden.source import Source
 from garden.syntax.ast import Ast
 from garden.syntax.tokens import Tokens
-from garden.types.host import HostFunction
 from garden.types.program import CheckedProgram
 from garden.types.types import Int
 from garden.vm.machine import Machine

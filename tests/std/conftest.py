@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from allocators import PageAlloc
+from garden.host import HostFunction
 from garden.output import Output
 from garden.std import STANDARD
-from garden.types.host import HostFunction
 from garden.types.types import Array, Option, Type
 from garden.vm.heap import Heap
 from garden.vm.runtime import Runtime

@@ -5,10 +5,10 @@ from __future__ import annotations
 from allocators import Allocator, BaseAllocator, Block, BumpAlloc, Layout, PageAlloc
 from allocators.protocol import AllocError
 from garden.diagnostics import Diagnostic
+from garden.host import HostFunction, Package
 from garden.source import Source
 from garden.syntax.parser import Parser
 from garden.types.checker import Checker
-from garden.types.host import HostFunction, Package
 from garden.types.printer import print_types
 from garden.types.program import CheckedProgram
 from garden.types.types import Array, Bool, Double, Int, Option, Record, Slot, Str, Type, Void

@@ -11,6 +11,7 @@ import pytest
 from allocators import Allocator, AllocError, BaseAllocator, Block, Layout, PageAlloc
 from allocators.collections import Interner
 from garden.bytecode.code import Code
+from garden.host import HostFunction
 from garden.native.cache import Cache
 from garden.native.image.load import Image
 from garden.native.run.interpreter_machine import InterpreterMachine, interpreter_object
@@ -19,7 +20,6 @@ from garden.native.target import host_target
 from garden.source import Source
 from garden.syntax.ast import Ast
 from garden.syntax.tokens import Tokens
-from garden.types.host import HostFunction
 from garden.types.program import CheckedProgram
 from garden.vm.machine import Machine
 

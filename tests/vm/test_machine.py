@@ -15,7 +15,7 @@ from allocators.stack import StackAlloc
 from garden.bytecode import ops
 from garden.bytecode.ops import encode
 from garden.errors import GardenError, Trap
-from garden.types.host import HostFunction
+from garden.host import HostFunction
 from garden.types.types import Array, Int, Record, Slot, Str, Void
 from garden.vm.machine import Machine
 from garden.vm.values import from_word, to_word

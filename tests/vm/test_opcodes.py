@@ -16,7 +16,7 @@ from allocators.stack import StackAlloc
 from garden.bytecode import ops
 from garden.bytecode.ops import encode
 from garden.errors import Trap
-from garden.types.host import HostFunction
+from garden.host import HostFunction
 from garden.types.types import Int
 
 MIN = -(1 << 63)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from garden.types.host import HostFunction
+from garden.host import HostFunction
 
 #: Functions that look into what an array or an option has inside, where a record is its own address and all else is
 #: loaded; for records there is another function of the name and `_RECORD`.

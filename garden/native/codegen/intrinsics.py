@@ -19,11 +19,11 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from garden.errors import GardenError
+from garden.host import HostFunction, Package
 from garden.native import context
+from garden.native.codegen import system_calls
 from garden.native.codegen.body import field
-from garden.native.executable import system
 from garden.traps import MESSAGES
-from garden.types.host import HostFunction, Package
 from garden.types.types import Bool, Double, Int, Type, Void
 from garden.vm.heap import MAX_STR_BYTES
 
@@ -182,7 +182,7 @@ def _function(name: str, result: Type, text: str, pure: bool) -> HostFunction:
 
 _ALL: Final = (
     *[(row, True) for row in _PURE],
-    *[(row, False) for row in (*_EFFECTS, *_requests(), *_fields(), *_traps(), *system.INTRINSICS)],
+    *[(row, False) for row in (*_EFFECTS, *_requests(), *_fields(), *_traps(), *system_calls.INTRINSICS)],
 )
 
 #: The text that stands for a call, by the name of the function.

@@ -17,8 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
+    from garden.host import HostFunction
     from garden.native.cache import Cache
-    from garden.types.host import HostFunction
 
 _MAGIC: Final = b"garden program 1\n"
 

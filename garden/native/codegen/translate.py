@@ -26,7 +26,7 @@ from typing import Final
 
 from allocators import Allocator
 from allocators.collections import Vec
-from garden.bytecode.strings import append_string
+from garden.host import HostFunction
 from garden.ir import ir as op
 from garden.ir.blocks import postorder
 from garden.ir.calls import instructions
@@ -36,7 +36,7 @@ from garden.native.codegen.body import UNLIKELY, Body, field
 from garden.native.codegen.hosts import native_call
 from garden.native.codegen.intrinsics import LLVM, OUT_OF_LINE
 from garden.native.context import ARGUMENT_WORDS, HOST_CALL
-from garden.types.host import HostFunction
+from garden.strings import append_string
 from garden.types.types import BOOL, DOUBLE, STR
 
 #: Parameters of functions connected by tail calls that travel in registers, by LLVM type. More would go to the stack,

@@ -25,6 +25,7 @@ from typing import Final
 from allocators import Allocator
 from garden.diagnostics import Diagnostic
 from garden.errors import CompileError
+from garden.host import HostFunction
 from garden.ir import ir as op
 from garden.ir.calls import instructions, reachable
 from garden.ir.ir import Ir
@@ -37,7 +38,6 @@ from garden.native.image.link import link, place
 from garden.native.run.jit import STACK_BYTES
 from garden.native.target import AARCH64, X86_64, compile_text
 from garden.pipeline import Compilation
-from garden.types.host import HostFunction
 from garden.vm.heap import DEFAULT_LIMIT
 
 #: The largest pages that a system may have.

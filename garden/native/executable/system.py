@@ -1,8 +1,7 @@
 """System: what an executable has in place of Python and libc, as LLVM text.
 
-`INTRINSICS` are more of the functions that `garden.native.codegen.intrinsics` describes: calls of the system, and what
-the executable carries with it. `host.garden` is made of them. `system_text` is what they refer to, where the
-executable begins, and the functions of libc that LLVM takes for granted.
+`system_text` is what the intrinsics of `garden.native.codegen.system_calls` refer to, where the executable begins, and
+the functions of libc that LLVM takes for granted.
 
 The executable begins at `_start`, on the stack that the system gives it. The program gets a stack of its own, since
 that one has a size that is not ours to choose. SIGINT goes to `garden_interrupt`, unless it is ignored. SIGPIPE is
@@ -15,14 +14,12 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from garden.diagnostics import MAX_SHOWN, width
-from garden.native import context
+from garden.diagnostics import width
 from garden.native.codegen.body import field
 from garden.native.codegen.entry import SYSTEM, functions_text
+from garden.native.codegen.system_calls import KNOWN_ERRORS, NUMBERS_CARRIED, TEXTS_CARRIED, system_call
 from garden.native.target import AARCH64, X86_64
 from garden.traps import MESSAGES
-from garden.types.types import Int, Type, Void
-from garden.vm.heap import FIRST_CHUNK, FIRST_SLOTS, LAST_CHUNK
 
 #: Functions of `host.garden` that are called from here.
 HOST_FUNCTIONS: Final = ("map_stack", "prepare", "flush", "finish", "serve")
@@ -36,73 +33,6 @@ _SIGINT: Final = 2
 _SIGPIPE: Final = 13
 _SIG_IGN: Final = 1
 _SA_RESTORER: Final = 0x04000000
-#: Asks for the settings of a terminal, up to 60 bytes, which nothing else has.
-_TCGETS: Final = 0x5401
-#: In a `struct pollfd`, that there is room to write.
-_POLLOUT: Final = 4 << 32
-_READ_WRITE: Final = 3
-_PRIVATE_ANONYMOUS: Final = 0x22
-#: Takes memory as it is used, and no large pages, of which clearing the first one would take longer than to start.
-_NORESERVE_STACK: Final = 0x24000
-#: Of the numbers of errors, those below are the same on every system, so that they can be named when building.
-_KNOWN_ERRORS: Final = 35
-
-#: Numbers and texts that an executable carries with it, in the order that `system_text` has them.
-_NUMBERS_CARRIED: Final = (
-    "stack_bytes",
-    "reserve",
-    "heap_limit",
-    "constant_words",
-    "source_bytes",
-    "name_bytes",
-    "widths_bytes",
-)
-_TEXTS_CARRIED: Final = ("source", "name", "messages", "errors", "failure", "no_stack", "widths")
-
-_CONSTANTS: Final = {
-    "first_chunk": FIRST_CHUNK,
-    "last_chunk": LAST_CHUNK,
-    "first_slots": FIRST_SLOTS,
-    "output_bytes": context.OUTPUT_BYTES,
-    "max_shown": MAX_SHOWN,
-    "known_errors": _KNOWN_ERRORS,
-    "chunk_request": context.CHUNK,
-    "table_request": context.TABLE,
-    "write_request": context.WRITE,
-}
-
-
-def _call(name: str, *arguments: str | int, result: str = "{r}", unique: str = "{u}") -> str:
-    """Instructions that call the system."""
-    words = ", ".join([f"i64 {word}" for word in (*arguments, *[0] * (5 - len(arguments)))])
-    number = f"%number{unique}"
-    return f"{number} = load i64, ptr @system.{name}\n{result} = call i64 @garden_system(i64 {number}, {words})"
-
-
-#: Name, type of the result, and text: see `garden.native.codegen.intrinsics`.
-INTRINSICS: Final[tuple[tuple[str, Type, str], ...]] = (
-    ("write_output", Int, _call("write", 1, "{a}", "{b}")),
-    ("write_error", Int, _call("write", 2, "{a}", "{b}")),
-    # Whether standard output is a terminal: then the result is 0, and what `a` is the address of is overwritten.
-    ("get_terminal", Int, _call("ioctl", 1, _TCGETS, "{a}")),
-    # Wait until a non-blocking file has room, or has failed.
-    (
-        "wait_for",
-        Int,
-        f"%wanted{{u}} = or i64 {{a}}, {_POLLOUT}\nstore i64 %wanted{{u}}, ptr @executable.wanted\n"
-        + _call("ppoll", "ptrtoint (ptr @executable.wanted to i64)", 1),
-    ),
-    ("map", Int, _call("mmap", 0, "{a}", _READ_WRITE, _PRIVATE_ANONYMOUS, -1)),
-    ("map_stack", Int, _call("mmap", 0, "{a}", _READ_WRITE, _PRIVATE_ANONYMOUS | _NORESERVE_STACK, -1)),
-    ("unmap", Void, _call("munmap", "{a}", "{b}", result="%ignored{u}")),
-    # Ends the run since the output cannot be written, with the number of the error.
-    ("fail", Void, f"call fastcc void @garden_trap(i64 {context.FAILED}, i64 %where, i64 {{a}}, i64 0)"),
-    ("output_buffer", Int, "{r} = ptrtoint ptr @output_buffer to i64"),
-    ("executable_constants", Int, "{r} = ptrtoint ptr @executable.constants to i64"),
-    *[(f"executable_{name}", Int, f"{{r}} = load i64, ptr @executable.{name}") for name in _NUMBERS_CARRIED],
-    *[(f"executable_{name}", Int, f"{{r}} = ptrtoint ptr @executable.{name} to i64") for name in _TEXTS_CARRIED],
-    *[(name, Int, f"{{r}} = add i64 0, {number}") for name, number in _CONSTANTS.items()],
-)
 
 
 def system_text(
@@ -128,7 +58,7 @@ def system_text(
         source,
         name,
         _lines([f"{code}: {text}" for _, _, code, text in MESSAGES]),
-        _lines([f": {os.strerror(number)}" for number in range(_KNOWN_ERRORS)]),
+        _lines([f": {os.strerror(number)}" for number in range(KNOWN_ERRORS)]),
         _lines(["garden: cannot write the output: error "]),
         _lines(["garden: no memory for the stack"]),
         widths,
@@ -137,9 +67,9 @@ def system_text(
         *[f"@system.{call} = internal constant i64 {number}\n" for call, number in _NUMBERS[target].items()],
         *[
             f"@executable.{name} = internal constant i64 {number}\n"
-            for name, number in zip(_NUMBERS_CARRIED, numbers, strict=True)
+            for name, number in zip(NUMBERS_CARRIED, numbers, strict=True)
         ],
-        *[_text(f"executable.{name}", text) for name, text in zip(_TEXTS_CARRIED, texts, strict=True)],
+        *[_text(f"executable.{name}", text) for name, text in zip(TEXTS_CARRIED, texts, strict=True)],
         "@executable.wanted = internal global i64 0\n",
         f'@executable.constants = internal alias i64, ptr @"{constants}"\n',
     ]
@@ -190,13 +120,13 @@ start:
   br i1 %none, label %end, label %run
 run:
   store ptr @executable_serve, ptr {field("request")}
-  {_call("rt_sigaction", _SIGPIPE, ignore, 0, 8, result="%unpiped", unique=".0")}
-  {_call("rt_sigaction", _SIGINT, new, _OLD_ACTION, 8, result="%installed", unique=".1")}
+  {system_call("rt_sigaction", _SIGPIPE, ignore, 0, 8, result="%unpiped", unique=".0")}
+  {system_call("rt_sigaction", _SIGINT, new, _OLD_ACTION, 8, result="%installed", unique=".1")}
   %before = load i64, ptr @executable.old_action
   %ignored = icmp eq i64 %before, {_SIG_IGN}
   br i1 %ignored, label %ignore, label %enter
 ignore:
-  {_call("rt_sigaction", _SIGINT, _OLD_ACTION, 0, 8, result="%again", unique=".2")}
+  {system_call("rt_sigaction", _SIGINT, _OLD_ACTION, 0, 8, result="%again", unique=".2")}
   br label %enter
 enter:
   %entered = call i64 @garden_enter(ptr @executable_run, i64 %stack, i64 0)
@@ -204,7 +134,7 @@ enter:
   br label %end
 end:
   %status = phi i64 [ 1, %start ], [ %finished, %enter ]
-  {_call("exit_group", "%status", result="%exited", unique=".3")}
+  {system_call("exit_group", "%status", result="%exited", unique=".3")}
   unreachable
 }}
 """

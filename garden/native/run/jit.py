@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from allocators import Allocator
     from garden.errors import Trap
+    from garden.host import HostFunction
     from garden.native.codegen.programs import NativeProgram
     from garden.native.image.load import Image
-    from garden.types.host import HostFunction
 
 #: Bytes of address space for the stack where nobody says otherwise. Only what is used takes memory.
 STACK_BYTES: Final = 1 << 28

@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     from typing import Final, Self
 
     from allocators import Allocator
+    from garden.host import HostFunction
     from garden.native.image.load import Image
-    from garden.types.host import HostFunction
     from garden.vm.heap import Heap
     from garden.vm.runtime import Runtime
 

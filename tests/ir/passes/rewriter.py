@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 from allocators import Allocator, Arena, MetricAllocator, PageAlloc
 from garden.errors import Trap
+from garden.host import HostFunction, Package, missing
 from garden.ir.ir import Ir
 from garden.ir.parser import close_parsed, parse_ir
 from garden.ir.passes import Pass, optimise
 from garden.ir.passes.counts import Counts
 from garden.ir.printer import print_ir
 from garden.ir.verifier import verify
-from garden.types.host import HostFunction, Package, missing
 from garden.types.types import Bool, Double, Int, Str, Type, Void
 
 

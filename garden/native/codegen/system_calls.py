@@ -1,0 +1,83 @@
+"""System calls: intrinsics of the runtime that only an executable has, which calls the system itself.
+
+They are more of the functions that `garden.native.codegen.intrinsics` describes: calls of the system, and what the
+executable carries with it. `host.garden` is made of them; what they refer to is in `garden.native.executable.system`.
+"""
+# Not compiled: it is not worth the time that compiling takes.
+
+from __future__ import annotations
+
+from typing import Final
+
+from garden.diagnostics import MAX_SHOWN
+from garden.native import context
+from garden.types.types import Int, Type, Void
+from garden.vm.heap import FIRST_CHUNK, FIRST_SLOTS, LAST_CHUNK
+
+#: Asks for the settings of a terminal, up to 60 bytes, which nothing else has.
+_TCGETS: Final = 0x5401
+#: In a `struct pollfd`, that there is room to write.
+_POLLOUT: Final = 4 << 32
+_READ_WRITE: Final = 3
+_PRIVATE_ANONYMOUS: Final = 0x22
+#: Takes memory as it is used, and no large pages, of which clearing the first one would take longer than to start.
+_NORESERVE_STACK: Final = 0x24000
+#: Of the numbers of errors, those below are the same on every system, so that they can be named when building.
+KNOWN_ERRORS: Final = 35
+
+#: Numbers and texts that an executable carries with it, in the order that `system_text` has them.
+NUMBERS_CARRIED: Final = (
+    "stack_bytes",
+    "reserve",
+    "heap_limit",
+    "constant_words",
+    "source_bytes",
+    "name_bytes",
+    "widths_bytes",
+)
+TEXTS_CARRIED: Final = ("source", "name", "messages", "errors", "failure", "no_stack", "widths")
+
+_CONSTANTS: Final = {
+    "first_chunk": FIRST_CHUNK,
+    "last_chunk": LAST_CHUNK,
+    "first_slots": FIRST_SLOTS,
+    "output_bytes": context.OUTPUT_BYTES,
+    "max_shown": MAX_SHOWN,
+    "known_errors": KNOWN_ERRORS,
+    "chunk_request": context.CHUNK,
+    "table_request": context.TABLE,
+    "write_request": context.WRITE,
+}
+
+
+def system_call(name: str, *arguments: str | int, result: str = "{r}", unique: str = "{u}") -> str:
+    """Instructions that call the system."""
+    words = ", ".join([f"i64 {word}" for word in (*arguments, *[0] * (5 - len(arguments)))])
+    number = f"%number{unique}"
+    return f"{number} = load i64, ptr @system.{name}\n{result} = call i64 @garden_system(i64 {number}, {words})"
+
+
+#: Name, type of the result, and text: see `garden.native.codegen.intrinsics`.
+INTRINSICS: Final[tuple[tuple[str, Type, str], ...]] = (
+    ("write_output", Int, system_call("write", 1, "{a}", "{b}")),
+    ("write_error", Int, system_call("write", 2, "{a}", "{b}")),
+    # Whether standard output is a terminal: then the result is 0, and what `a` is the address of is overwritten.
+    ("get_terminal", Int, system_call("ioctl", 1, _TCGETS, "{a}")),
+    # Wait until a non-blocking file has room, or has failed.
+    (
+        "wait_for",
+        Int,
+        f"%wanted{{u}} = or i64 {{a}}, {_POLLOUT}\nstore i64 %wanted{{u}}, ptr @executable.wanted\n"
+        + system_call("ppoll", "ptrtoint (ptr @executable.wanted to i64)", 1),
+    ),
+    ("map", Int, system_call("mmap", 0, "{a}", _READ_WRITE, _PRIVATE_ANONYMOUS, -1)),
+    ("map_stack", Int, system_call("mmap", 0, "{a}", _READ_WRITE, _PRIVATE_ANONYMOUS | _NORESERVE_STACK, -1)),
+    ("unmap", Void, system_call("munmap", "{a}", "{b}", result="%ignored{u}")),
+    # Ends the run since the output cannot be written, with the number of the error.
+    ("fail", Void, f"call fastcc void @garden_trap(i64 {context.FAILED}, i64 %where, i64 {{a}}, i64 0)"),
+    ("output_buffer", Int, "{r} = ptrtoint ptr @output_buffer to i64"),
+    ("executable_constants", Int, "{r} = ptrtoint ptr @executable.constants to i64"),
+    *[(f"executable_{name}", Int, f"{{r}} = load i64, ptr @executable.{name}") for name in NUMBERS_CARRIED],
+    *[(f"executable_{name}", Int, f"{{r}} = ptrtoint ptr @executable.{name} to i64") for name in TEXTS_CARRIED],
+    *[(name, Int, f"{{r}} = add i64 0, {number}") for name, number in _CONSTANTS.items()],
+)
