@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from allocators.errors import LayoutError as LayoutError
     from allocators.errors import LeakError as LeakError
     from allocators.errors import MisuseError as MisuseError
+    from allocators.errors import SpecError as SpecError
     from allocators.layout import Layout as Layout
     from allocators.page import PageAlloc as PageAlloc
     from allocators.pool import PoolAllocator as PoolAllocator
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from allocators.protocol import Scoped as Scoped
     from allocators.reset import ResetPolicy as ResetPolicy
     from allocators.scope import Checkpoint as Checkpoint
-    from allocators.spec import SpecError as SpecError
     from allocators.spec import parse_spec as parse_spec
     from allocators.stack import StackAlloc as StackAlloc
     from allocators.trace.call_sites import CallSiteAllocator as CallSiteAllocator
@@ -101,7 +101,7 @@ else:
         "Scoped": "protocol",
         "ResetPolicy": "reset",
         "Checkpoint": "scope",
-        "SpecError": "spec",
+        "SpecError": "errors",
         "parse_spec": "spec",
         "StackAlloc": "stack",
         "TRACEMALLOC_DOMAIN": "trace.tracemalloc_export",

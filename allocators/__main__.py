@@ -12,12 +12,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
+from allocators.errors import AllocError, LayoutError, MisuseError, SpecError, TraceError
 from allocators.layout import Layout
-from allocators.protocol import AllocError, LayoutError, MisuseError
 from allocators.report import as_html, as_json, as_text
 from allocators.report.table import progress_bar
-from allocators.spec import SpecError, parse_spec, spec_table
-from allocators.trace.format import FORMATS, TraceError, read_trace
+from allocators.spec import parse_spec, spec_table
+from allocators.trace.format import FORMATS, read_trace
 from allocators.trace.replay import Replay
 
 

@@ -30,8 +30,9 @@ from allocators._mypyc import i64, mypyc_attr
 from allocators.base import BaseAllocator, as_base, check_grow, check_shrink, unfit
 from allocators.block import DANGLING, RELEASED, Block, Region, empty_region, released, zero
 from allocators.chunk import Chunk, Departures, Run, revoked
+from allocators.errors import AllocError, LayoutError, MisuseError
 from allocators.layout import MAX_SIZE, Layout
-from allocators.protocol import Allocator, AllocError, LayoutError, MisuseError
+from allocators.protocol import Allocator
 from allocators.reset import NEWEST, ResetPolicy, kept_bytes
 from allocators.scope import Checkpoint, Keys, Scope
 from allocators.sizes import size_text

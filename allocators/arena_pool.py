@@ -24,7 +24,8 @@ from typing import Final, Generic, TypeVar
 from allocators._mypyc import mypyc_attr
 from allocators.adaptors.locked import LockedAllocator
 from allocators.arena import Arena
-from allocators.protocol import Allocator, MisuseError
+from allocators.errors import MisuseError
+from allocators.protocol import Allocator
 from allocators.reset import NEWEST, ResetPolicy
 from allocators.uncopyable import Uncopyable
 

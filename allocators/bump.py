@@ -18,8 +18,9 @@ from allocators._mypyc import i64, mypyc_attr
 from allocators.base import BaseAllocator, as_base, check_grow, check_shrink, unfit
 from allocators.block import DANGLING, Block, Region, empty_region, released
 from allocators.chunk import Chunk, Departures, Run, revoked
+from allocators.errors import AllocError, LayoutError
 from allocators.layout import Layout
-from allocators.protocol import Allocator, AllocError, LayoutError
+from allocators.protocol import Allocator
 from allocators.reset import NEWEST, ResetPolicy, kept_bytes
 from allocators.scope import Checkpoint, Keys, Scope
 from allocators.sizes import size_text

@@ -16,8 +16,8 @@ from typing import Final
 from allocators._mypyc import i64, mypyc_attr
 from allocators.base import BaseAllocator
 from allocators.block import Block, Region
+from allocators.errors import MisuseError
 from allocators.layout import Layout
-from allocators.protocol import MisuseError
 
 
 @mypyc_attr(native_class=True)

@@ -1,4 +1,4 @@
-"""The errors that allocators raise."""
+"""The errors of this package, all of them; what its checks of other allocators raise is in `allocators.testing`."""
 # Not compiled: mypyc does not compile exceptions well.
 
 from __future__ import annotations
@@ -72,3 +72,25 @@ class AllocError(Portable, MemoryError):
         if in_use is not None:
             details.append(f"in use {in_use} bytes")
         super().__init__(f"{message} ({', '.join(details)})" if details else message)
+
+
+class SpecError(Portable, ValueError):
+    """A spec that makes no sense. `at` and `length` are the offending characters of `spec`."""
+
+    def __init__(self, message: str, spec: str, at: int, length: int) -> None:
+        self.message = message
+        self.spec = spec
+        self.at = at
+        self.length = length
+        # Any white space is one column, so that the caret stays below what it points at.
+        shown = "".join(" " if character.isspace() else character for character in spec)
+        super().__init__(f"{message}\n  {shown}\n  {' ' * at}{'^' * max(length, 1)}")
+
+
+class TraceError(Portable, ValueError):
+    """A trace that cannot be read. `line` counts from 1."""
+
+    def __init__(self, name: str, line: int, message: str) -> None:
+        self.name = name
+        self.line = line
+        super().__init__(f"{name}:{line}: {message}")

@@ -21,8 +21,9 @@ from allocators._mypyc import i64, mypyc_attr
 from allocators.base import BaseAllocator, as_base, check_grow, check_shrink, unfit
 from allocators.block import Block, Region, dangling, empty_region, released
 from allocators.chunk import Chunk, Departures, NoFinalisers, Run, revoked
+from allocators.errors import AllocError, MisuseError
 from allocators.layout import Layout
-from allocators.protocol import Allocator, AllocError, MisuseError
+from allocators.protocol import Allocator
 from allocators.reset import ALL, ResetPolicy, kept_bytes
 from allocators.scope import Checkpoint, Keys, Ledger, Scope
 from allocators.sizes import size_text

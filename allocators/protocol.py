@@ -13,13 +13,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
-from allocators.errors import AllocError as AllocError
-from allocators.errors import CorruptionError as CorruptionError
-from allocators.errors import DoubleFreeError as DoubleFreeError
-from allocators.errors import LayoutError as LayoutError
-from allocators.errors import LeakError as LeakError
-from allocators.errors import MisuseError as MisuseError
-
 if TYPE_CHECKING:
     from allocators.block import Block
     from allocators.layout import Layout

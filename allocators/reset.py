@@ -24,7 +24,7 @@ from operator import index as plain_int
 from typing import Final
 
 from allocators._mypyc import mypyc_attr
-from allocators.protocol import MisuseError
+from allocators.errors import MisuseError
 
 
 @mypyc_attr(native_class=True, allow_interpreted_subclasses=True, serializable=True)

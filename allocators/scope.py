@@ -12,7 +12,8 @@ from typing import Any, Final, Generic, TypeVar
 
 from allocators._mypyc import i64, mypyc_attr
 from allocators.block import Region
-from allocators.protocol import Allocator, CorruptionError, MisuseError, Resettable, Scoped
+from allocators.errors import CorruptionError, MisuseError
+from allocators.protocol import Allocator, Resettable, Scoped
 from allocators.reset import ResetPolicy
 from allocators.uncopyable import Uncopyable
 

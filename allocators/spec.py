@@ -25,7 +25,7 @@ from allocators.adaptors.metric import MetricAllocator
 from allocators.arena import Arena
 from allocators.block import Region
 from allocators.bump import BumpAlloc
-from allocators.errors import Portable
+from allocators.errors import SpecError
 from allocators.layout import Layout
 from allocators.page import PageAlloc
 from allocators.pool import PoolAllocator
@@ -39,19 +39,6 @@ from allocators.trace.tracing import TracingAllocator
 
 #: How deep specs may nest.
 DEPTH_LIMIT: Final = 100
-
-
-class SpecError(Portable, ValueError):
-    """A spec that makes no sense. `at` and `length` are the offending characters of `spec`."""
-
-    def __init__(self, message: str, spec: str, at: int, length: int) -> None:
-        self.message = message
-        self.spec = spec
-        self.at = at
-        self.length = length
-        # Any white space is one column, so that the caret stays below what it points at.
-        shown = "".join(" " if character.isspace() else character for character in spec)
-        super().__init__(f"{message}\n  {shown}\n  {' ' * at}{'^' * max(length, 1)}")
 
 
 class Parameter:

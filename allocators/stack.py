@@ -30,8 +30,8 @@ from typing import TYPE_CHECKING, Final, SupportsIndex
 from allocators._mypyc import i64, mypyc_attr
 from allocators.base import BaseAllocator, check_grow, check_shrink
 from allocators.block import Block, Region, dangling, released
+from allocators.errors import AllocError, MisuseError
 from allocators.layout import Layout, number_text
-from allocators.protocol import AllocError, MisuseError
 from allocators.reset import ResetPolicy
 from allocators.scope import Checkpoint, Keys, Scope
 from allocators.sizes import size_text

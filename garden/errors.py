@@ -1,4 +1,4 @@
-"""Exceptions of garden."""
+"""The errors of garden; only the command has one more of its own, for a command line that makes no sense."""
 # Not compiled: mypyc does not compile exceptions well.
 
 from __future__ import annotations

@@ -18,8 +18,9 @@ from typing import Any, Final, Generic, Self, TypeVar
 from allocators._mypyc import i64, mypyc_attr
 from allocators.base import BaseAllocator, as_base, as_pages, close_parent, owned_by
 from allocators.block import Block, Region, released
+from allocators.errors import MisuseError
 from allocators.layout import Layout
-from allocators.protocol import Access, Allocator, MisuseError
+from allocators.protocol import Access, Allocator
 from allocators.reset import ResetPolicy
 from allocators.scope import (
     Checkpoint,

@@ -19,9 +19,10 @@ from typing import Final, Generic, Self, TypeVar
 from allocators._mypyc import i64, mypyc_attr
 from allocators.base import BaseAllocator, as_base, check_grow, check_shrink, close_all, owned_by
 from allocators.block import Block
+from allocators.errors import MisuseError
 from allocators.layout import Layout
 from allocators.pool import PoolAllocator
-from allocators.protocol import Allocator, MisuseError
+from allocators.protocol import Allocator
 from allocators.reset import ResetPolicy
 from allocators.scope import (
     Checkpoint,

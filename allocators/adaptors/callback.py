@@ -18,8 +18,9 @@ from allocators._mypyc import mypyc_attr
 from allocators.adaptors.adaptor import Adaptor
 from allocators.base import BaseAllocator, unfit
 from allocators.block import Block, Region, dangling, released
+from allocators.errors import AllocError, LayoutError, MisuseError
 from allocators.layout import Layout
-from allocators.protocol import Allocator, AllocError, LayoutError, MisuseError
+from allocators.protocol import Allocator
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

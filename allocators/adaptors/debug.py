@@ -39,17 +39,9 @@ from allocators._mypyc import i64, mypyc_attr
 from allocators.adaptors.adaptor import Adaptor
 from allocators.base import as_pages, check_grow, check_shrink, close_parent, part_end
 from allocators.block import RELEASED, Block, Region
+from allocators.errors import AllocError, CorruptionError, DoubleFreeError, LayoutError, LeakError, MisuseError
 from allocators.layout import Layout
-from allocators.protocol import (
-    Access,
-    Allocator,
-    AllocError,
-    CorruptionError,
-    DoubleFreeError,
-    LayoutError,
-    LeakError,
-    MisuseError,
-)
+from allocators.protocol import Access, Allocator
 from allocators.reset import ResetPolicy
 from allocators.scope import Checkpoint, check_reset, checkpoint_through, refused, reset_through, restore_through
 from allocators.trace.call_stack import CallStack

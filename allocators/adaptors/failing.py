@@ -26,8 +26,9 @@ from allocators._mypyc import i64, mypyc_attr
 from allocators.adaptors.adaptor import CountingAdaptor
 from allocators.base import check_grow, check_resize, check_shrink
 from allocators.block import Block, Region
+from allocators.errors import AllocError, MisuseError
 from allocators.layout import Layout
-from allocators.protocol import Allocator, AllocError, MisuseError
+from allocators.protocol import Allocator
 from allocators.trace.call_stack import CallStack
 
 A = TypeVar("A", bound=Allocator)

@@ -15,8 +15,9 @@ from allocators._mypyc import i64, mypyc_attr
 from allocators.adaptors.adaptor import CountingAdaptor
 from allocators.base import check_grow, check_resize
 from allocators.block import Block
+from allocators.errors import AllocError, LayoutError
 from allocators.layout import MAX_SIZE, Layout
-from allocators.protocol import Allocator, AllocError, LayoutError
+from allocators.protocol import Allocator
 from allocators.sizes import size_text
 
 A = TypeVar("A", bound=Allocator)

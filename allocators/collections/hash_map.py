@@ -21,8 +21,9 @@ from allocators._mypyc import i64, mypyc_attr
 from allocators.collections.slots import Slots, mix, size_for
 from allocators.collections.storage import as_count
 from allocators.collections.table import Table
+from allocators.errors import LayoutError, MisuseError
 from allocators.layout import number_text
-from allocators.protocol import Allocator, LayoutError, MisuseError
+from allocators.protocol import Allocator
 from allocators.uncopyable import Uncopyable
 
 A = TypeVar("A", bound=Allocator, covariant=True)

@@ -17,8 +17,9 @@ from allocators._mypyc import i64, mypyc_attr
 from allocators.collections.byte_buffer import ByteBuffer
 from allocators.collections.slots import Slots
 from allocators.collections.vec import Vec
+from allocators.errors import MisuseError
 from allocators.layout import number_text
-from allocators.protocol import Allocator, MisuseError
+from allocators.protocol import Allocator
 from allocators.uncopyable import Uncopyable
 
 A = TypeVar("A", bound=Allocator, covariant=True)

@@ -16,8 +16,9 @@ from typing import Final, Generic, SupportsIndex, TypeVar
 
 from allocators._mypyc import mypyc_attr
 from allocators.block import DANGLING, RELEASED, Block, empty_region
+from allocators.errors import LayoutError, MisuseError
 from allocators.layout import MAX_SIZE, Layout, number_text
-from allocators.protocol import Allocator, LayoutError, MisuseError
+from allocators.protocol import Allocator
 from allocators.uncopyable import Uncopyable
 
 A = TypeVar("A", bound=Allocator, covariant=True)

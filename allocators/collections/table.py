@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Self, SupportsFloat, Supp
 from allocators._mypyc import i64, mypyc_attr
 from allocators.collections.storage import Storage, as_count, needed, release_view
 from allocators.collections.vec import as_item, as_items
+from allocators.errors import LayoutError
 from allocators.layout import ITEM_SIZES, items_layout, number_text
-from allocators.protocol import Allocator, LayoutError
+from allocators.protocol import Allocator
 from allocators.uncopyable import Uncopyable
 
 if TYPE_CHECKING:

@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Self, SupportsFloat, Supp
 from allocators._mypyc import i64, mypyc_attr
 from allocators.block import DANGLING
 from allocators.collections.storage import Storage, as_count, needed, plain_slice, release_view
+from allocators.errors import LayoutError, MisuseError
 from allocators.layout import ITEM_SIZES, MAX_SIZE, items_layout, number_text
-from allocators.protocol import Allocator, LayoutError, MisuseError
+from allocators.protocol import Allocator
 from allocators.uncopyable import Uncopyable
 
 if TYPE_CHECKING:

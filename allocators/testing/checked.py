@@ -12,8 +12,9 @@ from typing import Any, Final
 
 from allocators.adaptors.metric import Counters
 from allocators.block import Block, address_of
+from allocators.errors import AllocError, MisuseError
 from allocators.layout import Layout
-from allocators.protocol import Allocator, AllocError, MisuseError, Resettable, Scoped
+from allocators.protocol import Allocator, Resettable, Scoped
 from allocators.scope import Checkpoint
 from allocators.testing.errors import ConformanceError, Interruption
 from allocators.uncopyable import Uncopyable

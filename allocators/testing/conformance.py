@@ -15,8 +15,9 @@ from typing import Any, Final
 from allocators.base import as_pages
 from allocators.block import Block, Region
 from allocators.chain import chain
+from allocators.errors import AllocError, MisuseError
 from allocators.layout import MAX_SIZE, Layout
-from allocators.protocol import Allocator, AllocError, MisuseError
+from allocators.protocol import Allocator
 from allocators.testing.checked import Checked, Held
 from allocators.testing.errors import ConformanceError, Interruption, summary
 from allocators.testing.instrumented import Failures, Instrumented

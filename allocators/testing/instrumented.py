@@ -16,8 +16,8 @@ from typing import Final
 
 from allocators.base import BaseAllocator, check_grow, check_shrink
 from allocators.block import Block, Region, address_of, released
+from allocators.errors import AllocError
 from allocators.layout import Layout
-from allocators.protocol import AllocError
 from allocators.testing.errors import ConformanceError, Interruption
 from allocators.uncopyable import Uncopyable
 

@@ -24,8 +24,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
 from allocators.block import Block
+from allocators.errors import MisuseError
 from allocators.layout import Layout
-from allocators.protocol import Allocator, MisuseError
+from allocators.protocol import Allocator
 from allocators.testing.checked import Held
 from allocators.testing.conformance import Case, close
 

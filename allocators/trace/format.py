@@ -28,9 +28,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from allocators.errors import Portable
+from allocators.errors import LayoutError, TraceError
 from allocators.layout import Layout
-from allocators.protocol import LayoutError
 
 #: First line of our own format.
 HEADER: Final = "allocators trace 1"
@@ -53,15 +52,6 @@ FORMATS: Final = ("allocators", "wee", "rep", "rmm")
 
 #: An id that no block has, for operations on none.
 NO_ID: Final = -1
-
-
-class TraceError(Portable, ValueError):
-    """A trace that cannot be read. `line` counts from 1."""
-
-    def __init__(self, name: str, line: int, message: str) -> None:
-        self.name = name
-        self.line = line
-        super().__init__(f"{name}:{line}: {message}")
 
 
 class Operation:

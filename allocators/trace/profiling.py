@@ -28,8 +28,8 @@ from typing import Any, Final, Literal, Self, TypeVar
 
 from allocators._mypyc import mypyc_attr
 from allocators.adaptors.metric import Counters, MetricAllocator
+from allocators.errors import MisuseError
 from allocators.fork import fork_safe_lock
-from allocators.protocol import MisuseError
 from allocators.report.table import table
 from allocators.uncopyable import Uncopyable
 

@@ -18,8 +18,9 @@ from typing import Any, Generic, TypeVar
 from allocators._mypyc import i64, mypyc_attr
 from allocators.adaptors.adaptor import ALL_BLOCKS, Adaptor
 from allocators.block import Block, Region
+from allocators.errors import MisuseError
 from allocators.layout import Layout
-from allocators.protocol import Allocator, MisuseError
+from allocators.protocol import Allocator
 from allocators.trace.format import ALLOCATE, ALLOCATE_ZEROED, GROW, GROW_ZEROED, SHRINK
 
 A = TypeVar("A", bound=Allocator)

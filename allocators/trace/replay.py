@@ -14,8 +14,9 @@ from typing import Any, Final
 from allocators.adaptors.metric import MetricAllocator
 from allocators.block import Block
 from allocators.chain import chain
+from allocators.errors import MisuseError
 from allocators.layout import Layout
-from allocators.protocol import Allocator, MisuseError
+from allocators.protocol import Allocator
 from allocators.scope import Checkpoint
 from allocators.trace.format import (
     ALLOCATE,

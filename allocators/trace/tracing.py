@@ -23,9 +23,10 @@ from typing import Any, Final, Generic, Self, TextIO, TypeVar
 from allocators._mypyc import i64, mypyc_attr
 from allocators.adaptors.adaptor import ALL_BLOCKS
 from allocators.collections.table import Table
+from allocators.errors import MisuseError
 from allocators.layout import Layout
 from allocators.page import PageAlloc
-from allocators.protocol import Allocator, MisuseError
+from allocators.protocol import Allocator
 from allocators.reset import ResetPolicy
 from allocators.scope import Checkpoint
 from allocators.trace.format import (

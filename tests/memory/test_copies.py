@@ -50,10 +50,11 @@ from allocators import (
 )
 from allocators.base import BaseAllocator
 from allocators.collections import ByteBuffer, HashMap, Interner, Table, Vec
+from allocators.errors import TraceError
 from allocators.testing import ConformanceError
 from allocators.testing.errors import LeakedBlocks
 from allocators.testing.instrumented import Call, Failures
-from allocators.trace.format import Operation, TraceError, read_trace
+from allocators.trace.format import Operation, read_trace
 
 WAYS: dict[str, Callable[[Any], Any]] = {
     "copy": copy.copy,

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allocators import Allocator, AllocError, Arena, Layout, MetricAllocator, PageAlloc, StackAlloc
+from allocators.errors import SpecError
 from allocators.sizes import parse_size, size_text
-from allocators.spec import ENTRIES, SpecError, parse_spec, spec_table
+from allocators.spec import ENTRIES, parse_spec, spec_table
 
 #: A spec for each entry that says more than its defaults.
 EXAMPLES = {

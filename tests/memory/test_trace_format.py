@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from allocators import Layout
-from allocators.trace.format import HEADER, NO_ID, Operation, TraceError, read_trace
+from allocators.errors import TraceError
+from allocators.trace.format import HEADER, NO_ID, Operation, read_trace
 
 Step = tuple[str, int, Layout]
 

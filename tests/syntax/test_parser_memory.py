@@ -6,7 +6,7 @@ import pytest
 from parsed import EXAMPLE
 
 from allocators import BaseAllocator, Block, BumpAlloc, Layout, PageAlloc
-from allocators.protocol import AllocError
+from allocators.errors import AllocError
 from garden.diagnostics import Diagnostic
 from garden.source import Source
 from garden.syntax.parser import Parser

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from allocators import Allocator, BaseAllocator, Block, BumpAlloc, Layout, PageAlloc
-from allocators.protocol import AllocError
+from allocators.errors import AllocError
 from garden.diagnostics import Diagnostic
 from garden.host import HostFunction, Package
 from garden.source import Source

@@ -6,7 +6,7 @@ import pytest
 from checked import PACKAGES, CountingAlloc, check_text
 
 from allocators import BumpAlloc, PageAlloc
-from allocators.protocol import AllocError
+from allocators.errors import AllocError
 from garden.diagnostics import Diagnostic
 from garden.source import Source
 from garden.syntax import ast as kind

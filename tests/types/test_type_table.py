@@ -6,7 +6,7 @@ import pytest
 from checked import CountingAlloc
 
 from allocators import BumpAlloc, PageAlloc
-from allocators.protocol import AllocError
+from allocators.errors import AllocError
 from garden.host import HostFunction
 from garden.types import types
 from garden.types.types import Array, Bool, Double, Foreign, Int, Option, Record, Slot, Str, Type, TypeTable, Void
