@@ -68,13 +68,11 @@ class MachineOptions:
     ) -> None:
         if engine not in ENGINES:
             raise ValueError(f"unknown engine {engine!r}, want one of {', '.join(ENGINES)}")
-        for name, number in (("heap_limit", heap_limit), ("frame_limit", frame_limit), ("stack_size", stack_size)):
-            if number is None and name != "heap_limit":
-                continue
-            if not isinstance(number, int):
-                raise TypeError(f"{name} is an int, not {number!r}")
-            if number < 0:
-                raise ValueError(f"{name} must not be negative: {number_text(number)}")
+        _require_size("heap_limit", heap_limit)
+        if frame_limit is not None:
+            _require_size("frame_limit", frame_limit)
+        if stack_size is not None:
+            _require_size("stack_size", stack_size)
         if spill is not None and not isinstance(spill, StackAlloc):
             raise TypeError(f"spill is a StackAlloc, not {spill!r}")
         if not callable(write):
@@ -95,6 +93,13 @@ class MachineOptions:
         if self.spill is not None or self.frame_limit is not None:
             return ENGINES[2:]
         return ENGINES[1:]
+
+
+def _require_size(name: str, number: object) -> None:
+    if not isinstance(number, int):
+        raise TypeError(f"{name} is an int, not {number!r}")
+    if number < 0:
+        raise ValueError(f"{name} must not be negative: {number_text(number)}")
 
 
 def make_machine(compilation: Compilation, options: MachineOptions, *, whole: bool) -> AnyMachine:
