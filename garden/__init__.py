@@ -1,7 +1,7 @@
 """garden: a compiler and virtual machine whose every stage takes its memory from an allocator.
 
-`Engine` is the way in for Python programs, `Compilation` that to single stages. The names below are loaded when they
-are first used, so that importing one module of the package does not import all.
+`Engine` embeds garden in Python programs; `Compilation` runs single stages. Names are loaded when they are first used,
+so that importing one module of the package does not import them all.
 """
 
 TYPE_CHECKING = False

@@ -7,13 +7,13 @@ The annotations of a function are its garden signature:
 * `list[T]`: `Array<T>`
 * `T | None`: `Option<T>`
 * a dataclass: a `Record` of its fields, in their order; each must be a parameter of the class
-* any other class of one's own: `Foreign` of its name, which programs can only pass on
-* a `TypeVar`: a slot, which every call fills with a type of its own
+* any other class: `Foreign` of its name, which programs can only pass on
+* a `TypeVar`: a slot, for which each call chooses a type
 
-Anything else is a TypeError where the function is registered, which names the parameter.
+Anything else raises a TypeError at registration that names the parameter.
 
-Costs: an argument that is a record is first a dict, then an instance. Functions whose signature has neither dataclasses
-nor classes of one's own are called directly.
+Costs: a record argument is converted to a dict, then to an instance. Functions without dataclasses or foreign classes
+in their signature are called directly.
 """
 # Not compiled: it inspects annotations, and inherits from a native class.
 
@@ -42,9 +42,9 @@ _POSITIONAL: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSIT
 
 
 class Package(HostPackage):
-    """A package of Python functions. Programs import it by its path and call it by the last part of that.
+    """A package of Python functions. Programs import it by its path and call it by the last part of the path.
 
-    Raises ValueError for a path that no program could import and call, TypeError for one that is no str.
+    Raises ValueError for a path that no program could import and call, TypeError if it is not a str.
     """
 
     def __init__(self, path: str, doc: str = "") -> None:
@@ -61,11 +61,11 @@ class Package(HostPackage):
     def function(
         self, implementation: Callable[..., Any] | None = None, *, name: str = "", pure: bool = False
     ) -> Callable[..., Any]:
-        """A decorator that adds a Python function, by its own name or another one, and leaves it as it is.
+        """A decorator that adds a Python function, by its own or another name, and returns it unchanged.
 
         Functions with different parameters may share a name. `pure` says that equal arguments give equal results and
         nothing else happens, so that a call may be dropped, or made while compiling. Raises TypeError for a signature
-        that garden has not, ValueError for a name that is taken or cannot be called.
+        that garden cannot express, ValueError for a name that is taken or cannot be called.
         """
 
         def add(implementation: F) -> F:
@@ -83,7 +83,7 @@ class Package(HostPackage):
 def host_function(
     package: str, implementation: Callable[..., Any], *, name: str = "", pure: bool = False
 ) -> HostFunction:
-    """The host function of the package at a path that a typed Python function makes; its docstring is the `doc`.
+    """The host function of a typed Python function, for the package at a path; its docstring is the `doc`.
 
     Raises as `Package.function` does.
     """
@@ -97,7 +97,7 @@ def host_function(
     try:
         signature = inspect.signature(implementation)
     except ValueError as error:
-        # Some builtin functions have none.
+        # Some builtin functions have no signature.
         raise TypeError(f"{where}: {error}") from error
     for parameter in signature.parameters.values():
         if parameter.kind not in _POSITIONAL:
@@ -116,7 +116,7 @@ def _hints(annotated: Any) -> dict[str, Any]:
     except NameError as error:
         raise TypeError(f"{annotated.__qualname__}: annotations are read at the top of the module: {error}") from error
     except Exception as error:
-        # An annotation can be any text or expression, and so raise anything.
+        # An annotation can be any expression, so evaluating it can raise anything.
         raise TypeError(f"{annotated.__qualname__}: an annotation cannot be read: {error}") from error
 
 
@@ -139,7 +139,7 @@ def _require_name(name: str) -> None:
 
 
 def garden_type(annotation: Any, _inside: tuple[object, ...] = ()) -> Type:
-    """The garden type of the values that an annotation describes; TypeError where there is none."""
+    """The garden type for an annotation; TypeError if there is none."""
     origin = get_origin(annotation)
     arguments = get_args(annotation)
     if origin is list and len(arguments) == 1:
@@ -167,7 +167,7 @@ def garden_type(annotation: Any, _inside: tuple[object, ...] = ()) -> Type:
 
 
 def _require_fields_are_parameters(record: Any) -> None:
-    """Raise TypeError where instances of a dataclass cannot be made of its fields, as a record is."""
+    """Raise TypeError if instances of a dataclass cannot be made from its fields."""
     try:
         inspect.signature(record).bind(**{field.name: None for field in fields(record)})
     except TypeError as error:
@@ -179,7 +179,7 @@ def _is_record(annotation: Any) -> bool:
 
 
 def _is_foreign(annotation: Any) -> bool:
-    """Whether it is a class that is not a kind of builtin value, nor only a shape of classes, such as Sequence."""
+    """Whether it is a class that is neither a builtin value type nor an abstract one such as Sequence."""
     if not isinstance(annotation, type) or annotation is object or _is_record(annotation):
         return False
     if annotation.__module__ in ("typing", "collections.abc"):
@@ -188,9 +188,9 @@ def _is_foreign(annotation: Any) -> bool:
 
 
 def _adapted(where: str, implementation: Callable[..., Any], annotations: list[Any], result: Any) -> Callable[..., Any]:
-    """The function as the machine calls it: records are dicts for the machine, and instances for the function.
+    """The function as the machine calls it: converts dicts of the machine to instances and back.
 
-    Garden knows a foreign type by its name only, so whether an object is of the class is looked at here.
+    Garden knows a foreign type by name only, so the class of an object is checked here.
     """
     if all(_is_plain(annotation) for annotation in (*annotations, result)):
         return implementation
@@ -209,14 +209,14 @@ def _adapted(where: str, implementation: Callable[..., Any], annotations: list[A
 
 
 def _is_plain(annotation: Any) -> bool:
-    """Whether there is neither a dataclass nor a foreign class in it."""
+    """Whether it contains neither a dataclass nor a foreign class."""
     if _is_record(annotation) or _is_foreign(annotation):
         return False
     return all(_is_plain(argument) for argument in get_args(annotation))
 
 
 def _require_instance(where: str, annotation: Any, value: Any) -> None:
-    """Raise TypeError where the annotation is a foreign class, or that or None, and the value no instance."""
+    """Raise TypeError if the annotation is a foreign class (or None) and the value is not an instance."""
     classes = get_args(annotation) if get_origin(annotation) in _UNIONS else (annotation,)
     foreign = [candidate for candidate in classes if _is_foreign(candidate)]
     if foreign and not isinstance(value, classes):

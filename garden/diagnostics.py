@@ -1,7 +1,7 @@
-"""Diagnostics: what can be wrong with a program, as data, and how it is shown.
+"""Diagnostics: errors in programs as data, and how they are rendered.
 
-`CODES` is the one list of everything that can be reported. A code is for life: its number is never given to another
-mistake. E01.. lexer, E02.. parser, E03.. types, E04.. lowering, E05.. executables, T.. traps
+`CODES` is the one list of everything that can be reported. Codes are permanent: a number is never reused for another
+error. E01.. lexer, E02.. parser, E03.. types, E04.. lowering, E05.. executables, T.. traps
 at run time.
 """
 # Not compiled: it is not worth the time that compiling takes.
@@ -67,20 +67,20 @@ CODES: Final[dict[str, str]] = {
     "T0007": "interrupted",
 }
 
-#: General categories of Unicode: marks on the character before, formatting, control characters.
+#: Unicode general categories of zero width: combining marks, formatting and control characters.
 _NO_WIDTH: Final = ("Mn", "Me", "Cf", "Cc")
 _SOFT_HYPHEN: Final = "\xad"
 #: The Jamo that complete a Korean syllable.
 _FIRST_VOWEL: Final = "\u1160"
 _LAST_FINAL: Final = "\u11ff"
 
-#: Bytes of a source line that are shown; of a longer one it is a part around the mistake.
+#: Bytes of a source line to show; of a longer line, the part around the error.
 MAX_SHOWN: Final = 240
 
 
 @mypyc_attr(native_class=True)
 class Diagnostic:
-    """One mistake: a code of `CODES`, a message, and the bytes `start..start+length` of the source it is about."""
+    """One error: a code of `CODES`, a message, and the source bytes `start..start+length` that it is about."""
 
     __slots__ = ("code", "helps", "label", "length", "message", "notes", "start")
 
@@ -114,7 +114,7 @@ class Diagnostic:
         before = ("..." if first > line_start else "") + text[first:start].decode("utf-8", "replace")
         marked = text[start : min(start + self.length, last)].decode("utf-8", "replace")
         after = text[start:last].decode("utf-8", "replace") + ("..." if last < line_end else "")
-        # Tabs stay tabs, so that the underline stands below what it marks however wide they are shown.
+        # Tabs stay tabs, so that the underline lines up whatever their width.
         indent = "".join(["\t" if char == "\t" else " " * width(char) for char in before])
         underline = "~" * max(1, sum([width(char) for char in marked]))
         red, bold, plain = ("\x1b[31m", "\x1b[1m", "\x1b[0m") if color else ("", "", "")
@@ -148,10 +148,10 @@ class Diagnostic:
 
 
 def width(char: str) -> int:
-    """How many columns a terminal shows a character in; for a tab, which depends on its place, 1.
+    """The number of terminal columns of a character; 1 for a tab, whose width depends on its position.
 
-    That is the Unicode property East Asian Width, and 0 for what changes the character before it or is not shown. What
-    terminals make of several characters together, such as a family of emoji, is not known.
+    The Unicode property East Asian Width decides; combining and invisible characters have 0. Sequences that terminals
+    merge, such as a family of emoji, count by character.
     """
     if " " <= char <= "~" or char == "\t":
         return 1
@@ -163,7 +163,7 @@ def width(char: str) -> int:
 
 
 def _shown_part(text: bytes, line_start: int, line_end: int, start: int) -> tuple[int, int]:
-    """Where the part of a line begins and ends that is shown when a mistake is at `start`."""
+    """Start and end of the part of a line to show for an error at `start`."""
     if line_end - line_start <= MAX_SHOWN:
         return line_start, line_end
     first = max(line_start, min(start - MAX_SHOWN // 2, line_end - MAX_SHOWN))

@@ -15,11 +15,11 @@ MAX_SHOWN = 100
 
 
 class GardenError(Portable, Exception):
-    """Base of everything that garden raises for a program that is wrong or goes wrong."""
+    """Base of all errors for an invalid program or a failed run."""
 
 
 class CompileError(GardenError):
-    """The program is not valid. `diagnostics` says why, in source order; the message shows the first `MAX_SHOWN`."""
+    """The program is invalid. `diagnostics` has all errors in source order; the message shows the first `MAX_SHOWN`."""
 
     def __init__(self, source: Source, diagnostics: list[Diagnostic]) -> None:
         self.source = source
@@ -31,18 +31,18 @@ class CompileError(GardenError):
 
 
 class ImageError(GardenError):
-    """An object file cannot be loaded: it is damaged, for another machine, or in need of what is not there."""
+    """An object file cannot be loaded: it is damaged, for another machine, or has undefined symbols."""
 
 
 class EngineError(GardenError):
-    """An engine cannot run here: there is no machine code for this system, or nothing to make it with."""
+    """An engine is not available: machine code is not supported on this system, or llvmlite is missing."""
 
 
 class Trap(GardenError):
-    """A running program did what it must not: `code` is one of the T codes.
+    """A run cannot continue: `code` is one of the T codes.
 
-    `offset` is the byte offset in the source, -1 where it is not known; `backtrace` the names of the active functions,
-    entry first, where it was asked for. Host functions raise it with code and message only; the machine adds the rest.
+    `offset` is the byte offset in the source, -1 if unknown; `backtrace` has the names of the active functions, entry
+    first, if requested. Host functions raise it with code and message only; the machine adds the rest.
     """
 
     def __init__(self, code: str, message: str, offset: int = -1, backtrace: tuple[str, ...] = ()) -> None:

@@ -1,4 +1,4 @@
-"""Output: how bytes reach standard output and standard error, and what a program writes until there is enough of it.
+"""Output: writes bytes to standard output and standard error, and buffers the output of a program.
 
 `docs/how-to/run-a-program.md` says what all engines and executables do with the standard streams. Executables do it in
 garden (`garden/native/executable/host.garden`). Loads nothing else.
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Final
 
-#: Bytes of output that are kept back before they are written.
+#: Bytes of output to buffer before writing.
 BUFFER_BYTES: Final = 1 << 13
 
 
@@ -25,13 +25,13 @@ class OutputError(OSError):
 
 
 class ReaderGone(OutputError, BrokenPipeError):
-    """Standard output is a pipe or socket that nobody will read any more."""
+    """Standard output is a pipe or socket whose reader is gone."""
 
 
 def write_stdout(data: bytes) -> None:
-    """Write UTF-8 to the standard output that Python has at the moment, all of it, and flush.
+    """Write all of some UTF-8 to Python's current standard output, and flush.
 
-    Waits where a non-blocking file takes no more for now. Raises `OutputError` where writing is impossible.
+    Waits while a non-blocking file is full. Raises `OutputError` if writing fails.
     """
     try:
         _write(sys.stdout, data)
@@ -40,7 +40,7 @@ def write_stdout(data: bytes) -> None:
 
 
 def flush_stdout() -> None:
-    """Write what Python code has printed so far. Raises `OutputError`."""
+    """Flush what Python code has printed so far. Raises `OutputError`."""
     try:
         if sys.stdout is not None:
             _flush(sys.stdout)
@@ -49,7 +49,7 @@ def flush_stdout() -> None:
 
 
 def write_stderr(data: bytes) -> None:
-    """Write UTF-8 to standard error, as `write_stdout` does. What cannot be written there is lost."""
+    """Write UTF-8 to standard error, as `write_stdout` does. Output that cannot be written is lost."""
     try:
         _write(sys.stderr, data)
     except (OSError, ValueError):
@@ -57,7 +57,7 @@ def write_stderr(data: bytes) -> None:
 
 
 def stdout_is_terminal() -> bool:
-    """Whether somebody sees standard output as it is written."""
+    """Whether standard output is a terminal."""
     try:
         return sys.stdout is not None and sys.stdout.isatty()
     except (AttributeError, ValueError):
@@ -65,7 +65,7 @@ def stdout_is_terminal() -> bool:
 
 
 def _output_error(error: OSError | ValueError) -> OutputError:
-    # ValueError is what Python has for a file object that was closed.
+    # Python raises ValueError for a closed file object.
     number = (error.errno or errno.EIO) if isinstance(error, OSError) else errno.EBADF
     kind = ReaderGone if number == errno.EPIPE else OutputError
     return kind(number, os.strerror(number))
@@ -78,7 +78,7 @@ def _write(stream: Any, data: bytes) -> None:
     if binary is None:
         stream.write(data.decode(errors="backslashreplace"))
     else:
-        # What Python code has printed so far comes first.
+        # Earlier prints of Python code come first.
         _flush(stream)
         left = memoryview(data)
         while left:
@@ -89,7 +89,7 @@ def _write(stream: Any, data: bytes) -> None:
                 _wait(binary)
                 continue
             if written is None:
-                # A raw file has no room for now.
+                # A raw file is full for now.
                 _wait(binary)
             else:
                 left = left[written:]
@@ -106,7 +106,7 @@ def _flush(stream: Any) -> None:
 
 
 def _wait(stream: Any) -> None:
-    """Wait until a non-blocking file has room, or has failed."""
+    """Wait until a non-blocking file is writable or has failed."""
     import select
 
     poll = select.poll()
@@ -115,14 +115,14 @@ def _wait(stream: Any) -> None:
 
 
 class Output:
-    """The output of one program. `write` is given whole pieces of it, as UTF-8."""
+    """The output of one program. `write` gets whole pieces of it, as UTF-8."""
 
     __slots__ = ("_buffer", "_write", "unbuffered")
 
     def __init__(self, write: Callable[[bytes], object]) -> None:
         self._write: Final = write
         self._buffer = bytearray()
-        #: Whether output is handed on as it comes, since a terminal shows it.
+        #: Whether output is unbuffered, for a terminal.
         self.unbuffered = False
 
     def begin(self) -> None:
@@ -136,12 +136,12 @@ class Output:
             self.flush()
 
     def flush(self) -> None:
-        """Hand on what has been written so far. Where that fails, it is lost."""
+        """Write the buffered output. If that fails, it is lost."""
         if self._buffer:
             data = bytes(self._buffer)
             self._buffer.clear()
             self._write(data)
 
     def discard(self) -> None:
-        """Forget what has been written and not yet handed on."""
+        """Discard the buffered output."""
         self._buffer.clear()

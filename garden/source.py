@@ -1,4 +1,4 @@
-"""Source: the bytes of one program, and where in them a byte offset lies."""
+"""Source: the bytes of a program, and positions in them."""
 # Not compiled: every warm start loads it, and small modules load faster than compiled groups.
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ MAX_SOURCE_BYTES: Final = (1 << 32) - 1
 
 
 class Source:
-    """A program's text as UTF-8 bytes, and the name that diagnostics give it.
+    """A program's text as UTF-8 bytes, and its name in diagnostics.
 
-    A byte order mark at the start is dropped: it is no part of the program, and offsets and columns count from behind
-    it. Raises TypeError for a text that is not bytes, ValueError for one that is longer than `MAX_SOURCE_BYTES`.
+    A byte order mark at the start is dropped: it is not part of the program, and offsets and columns count from after
+    it. Raises TypeError if the text is not bytes, ValueError if it is longer than `MAX_SOURCE_BYTES`.
     """
 
     def __init__(self, name: str, text: bytes) -> None:
@@ -27,9 +27,9 @@ class Source:
             raise ValueError(f"{name}: a program may have at most {MAX_SOURCE_BYTES} bytes, this one has {len(text)}")
         self.name: Final = name
         self.text: Final = text.removeprefix(codecs.BOM_UTF8)
-        # An offset, and its line and column. Who asks in order then walks over the text once in all.
+        # An offset, with its line and column: ascending queries walk over the text only once.
         self._known = (0, 1, 1)
-        # Where the line that was asked for last begins and ends.
+        # Start and end of the line that was last asked for.
         self._line = (0, -1)
 
     def position(self, offset: int) -> tuple[int, int]:
@@ -50,7 +50,7 @@ class Source:
         return line, column
 
     def line_at(self, offset: int) -> tuple[int, int]:
-        """Where the line around a byte offset starts, and where it ends without the line end."""
+        """Start and end of the line around a byte offset, without its newline."""
         text = self.text
         offset = min(max(offset, 0), len(text))
         start, end = self._line
@@ -64,5 +64,5 @@ class Source:
 
 
 def is_inside_character(text: bytes, offset: int) -> bool:
-    """Whether the byte at an offset is a later one of a character of several bytes."""
+    """Whether the byte at an offset continues a multi-byte character."""
     return text[offset] & 0xC0 == 0x80

@@ -1,8 +1,8 @@
-"""Traps: every message that a run can end with, by number, so that machine code and Python say the same.
+"""Traps: every message that can end a run, by number, so that machine code and Python report the same.
 
-A message has a T code and a text. The text may have up to three words in it: `{a}`, `{b}` and `{c}` stand for them as
-Ints, `{x}` and `{y}` for the first two as Doubles. Machine code knows the number alone and leaves the words in its
-context; `trap` makes the exception of both. What only Python finds, since it quotes an exception, is not here.
+A message has a T code and a text. The text may contain up to three words: `{a}`, `{b}` and `{c}` are Ints, `{x}` and
+`{y}` the first two as Doubles. Machine code passes the number and leaves the words in its context; `trap` makes the
+exception. Messages that quote a Python exception are not here.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _TWO_DOUBLES: Final = struct.Struct("<dd")
 
 
 def trap(message: int, a: int = 0, b: int = 0, c: int = 0) -> Trap:
-    """The exception for a message and the words in it."""
+    """The exception for a message and its words."""
     _, _, code, text = MESSAGES[message - 1]
     if "{x}" in text:
         x, y = _TWO_DOUBLES.unpack(_TWO_WORDS.pack(a, b))

@@ -1,4 +1,4 @@
-"""`garden cache`: where machine code is kept, how much of it there is, and how to be rid of it."""
+"""`garden cache`: where machine code is cached, how much of it there is, and how to clear it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from garden.output import write_stdout
 
 
 def cache(options: argparse.Namespace) -> int:
-    """Print the directory, and number and bytes of the images in it or, with `--clear`, of those that were removed."""
+    """Print the directory, and the number and bytes of its images or, with `--clear`, of those removed."""
     images = Cache()
     problem = images.problem()
     if problem is not None:

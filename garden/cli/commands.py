@@ -35,17 +35,17 @@ def run(options: argparse.Namespace) -> int:
 
 
 def build(options: argparse.Namespace) -> int:
-    """Make an executable of a program."""
+    """Build an executable."""
     return _with_compilation(options, _build)
 
 
 def check(options: argparse.Namespace) -> int:
-    """Report the mistakes in a program."""
+    """Report the errors in a program."""
     return _with_compilation(options, _check)
 
 
 def dump(options: argparse.Namespace) -> int:
-    """Print what a stage makes of a program."""
+    """Print the product of a stage."""
     return _with_compilation(options, _dump)
 
 
@@ -77,13 +77,13 @@ def _run(options: argparse.Namespace, compilation: Compilation) -> int:
 
 
 def _is_plain(options: argparse.Namespace) -> bool:
-    """Whether there is nothing to be done for a run that an executable does not do."""
+    """Whether an executable can do everything that this run asks for."""
     wishes = (options.alloc, options.alloc_stats, options.backtrace, options.heap_limit, options.stack_size)
     return options.engine in ("auto", "jit") and not any([*wishes, options.verbose, options.perf_map, options.time])
 
 
 def _become(options: argparse.Namespace, compilation: Compilation) -> None:
-    """Let this process become the program. Returns where that is impossible."""
+    """Replace this process by the program. Returns if that is impossible."""
     from garden.cli.become import become, can_become, executable_key
     from garden.native.cache import Cache
     from garden.native.executable.aot import build
@@ -92,14 +92,14 @@ def _become(options: argparse.Namespace, compilation: Compilation) -> None:
     target = host_target()
     if target is None or not can_become():
         return
-    # What is wrong with the program is said as for any other engine.
+    # Errors in the program are reported as for any other engine.
     if not is_for_jit(compilation, options.engine):
         return
     cache = Cache()
     try:
         executable = build(compilation, target, cache=cache)
     except (CompileError, ImportError):
-        # It calls what only Python has; or there is nothing to make machine code with.
+        # It calls functions that only Python implements, or llvmlite is not available.
         return
     cache.store(executable_key(compilation.source, target, options.level), executable)
     become(executable)
@@ -206,7 +206,7 @@ def _dump_pass(name: str, compilation: Compilation) -> None:
 
 
 def _with_compilation(options: argparse.Namespace, action: Callable[[argparse.Namespace, Compilation], int]) -> int:
-    """Carry out a command on a program; what goes wrong is said on standard error."""
+    """Run a command on a program; report failures on standard error."""
     wished = options.registers if options.command == "dump" else None
     if wished is not None and not FEWEST_REGISTERS <= wished <= REGISTERS:
         return fail(f"the number of registers is from {FEWEST_REGISTERS} to {REGISTERS}, not {wished}", 2)

@@ -1,4 +1,4 @@
-"""`garden doc`: what the standard packages have, from their own descriptions.
+"""`garden doc`: the documentation of the standard packages.
 
 A query is a package (`str`, `unsafe/runtime`, or `runtime`, as programs call it), a function of one (`str.len`), or the
 name of a function wherever it is (`len`). Without one, the packages are listed.
@@ -18,7 +18,7 @@ from garden.std import STANDARD
 
 
 def doc(options: argparse.Namespace) -> int:
-    """Print the documentation that is asked for."""
+    """Print the requested documentation."""
     try:
         write_stdout(describe(STANDARD, options.query).encode())
     except LookupError as error:
@@ -27,7 +27,7 @@ def doc(options: argparse.Namespace) -> int:
 
 
 def describe(packages: Mapping[str, Package], query: str | None = None) -> str:
-    """The documentation of all packages, one, or one function. LookupError where there is none of that name."""
+    """The documentation of all packages, one package, or one function. LookupError if no such name exists."""
     if query is None:
         rows = [(path, packages[path].doc) for path in sorted(packages)]
         return table(rows, text=True) + "\n" if rows else ""
@@ -46,7 +46,7 @@ def describe(packages: Mapping[str, Package], query: str | None = None) -> str:
 
 
 def _packages_named(packages: Mapping[str, Package], name: str) -> list[Package]:
-    """The package of that path, else those that programs call by that name."""
+    """The package with that path, else those that programs call by that name."""
     if name in packages:
         return [packages[name]]
     return [package for package in packages.values() if package.name == name]

@@ -1,6 +1,6 @@
-"""The `garden` command: reads the command line and carries it out.
+"""The `garden` command: parses the command line and runs it.
 
-Exit codes and what is written where: see `docs/how-to/run-a-program.md`.
+Exit codes and output streams: see `docs/how-to/run-a-program.md`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from garden.cli.program_file import ProgramFile
 
 COMMANDS = ("run", "build", "check", "dump", "doc", "cache")
-#: What a shell has for a program that Ctrl-C has ended.
+#: The exit code of a shell for a program that Ctrl-C ended.
 _INTERRUPTED = 128 + 2
 
 TARGETS = ("x86_64-linux", "aarch64-linux")
@@ -29,7 +29,7 @@ DUMPS = ("tokens", "ast", "types", "ir", "bytecode", "llvm", "native")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Carry out one command line and return the exit code."""
+    """Run one command line and return the exit code."""
     try:
         words = list(sys.argv[1:] if arguments is None else arguments)
         status = _carry_out(words, own_process=arguments is None)
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except MemoryError:
         return _fail("out of memory", 1)
     except KeyboardInterrupt:
-        # While a program runs, it is a trap; this was before or after.
+        # While a program runs, Ctrl-C is a trap; this was before or after.
         return _fail("interrupted", _INTERRUPTED)
 
 
@@ -55,24 +55,24 @@ def _fail(message: str, status: int) -> int:
 
 
 def command() -> int:
-    """What the process of the command does: `main`, and then end."""
+    """The process of the command: run `main`, then exit."""
     _occupy_closed()
     status = main()
-    # What is lost has been reported, or cannot be. Python would try again at its end.
+    # Lost output has been reported, or cannot be. Python would try again at exit.
     for stream in (sys.stdout, sys.stderr):
         try:
             if stream is not None:
                 stream.flush()
         except OSError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-    # At its end Python looks through all objects for cycles that nobody refers to, which takes longer than a small
-    # program. Their memory goes back to the system anyway.
+    # At exit Python searches all objects for unreachable cycles, which takes longer than a small program. The
+    # system takes back their memory anyway.
     gc.freeze()
     return status
 
 
 def _occupy_closed() -> None:
-    """Let no file that is opened later become a standard stream that was closed: reading or writing it still fails."""
+    """Keep files that are opened later from becoming a standard stream that was closed, which must still fail."""
     path_only = getattr(os, "O_PATH", None)
     if path_only is None:
         return
@@ -80,7 +80,7 @@ def _occupy_closed() -> None:
         try:
             os.fstat(number)
         except OSError:
-            # The lowest number is taken, which is this one.
+            # Opening takes the lowest free number, which is this one.
             os.set_inheritable(os.open("/", path_only), True)
 
 
@@ -128,7 +128,7 @@ def _parser() -> argparse.ArgumentParser:
     import argparse
 
     class Parser(argparse.ArgumentParser):
-        """Help goes to standard output and mistakes to standard error, even where the latter is closed."""
+        """Writes help to standard output, errors to standard error, even if the latter is closed."""
 
         def print_help(self, file: object = None) -> None:
             write_stdout(self.format_help().encode())

@@ -1,4 +1,4 @@
-"""ProgramFile: the program that a command is about. It is read once: a pipe can be read only once."""
+"""ProgramFile: the source of the program to run, read only once, since a pipe can be read only once."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Final
 
-#: Bytes that are asked for at once, at least.
+#: The least number of bytes to read at once.
 _PIECE: Final = 1 << 16
-#: And at most: more than the file has now, of which memory would be wasted.
+#: And the most: beyond the size of the file memory would be wasted.
 _LARGE_PIECE: Final = 1 << 24
 
 
 class ReadError(Exception):
-    """A program cannot be read; the message says which, and why."""
+    """A program cannot be read; the message says which and why."""
 
 
 class ProgramFile:
-    """The text of a program, and which file that was."""
+    """The text of a program, and the identity of its file."""
 
     __slots__ = ("_identity", "source")
 
@@ -33,7 +33,7 @@ class ProgramFile:
         self._identity: Final = identity
 
     def is_at(self, path: str) -> bool:
-        """Whether a path leads to the file that was read, whatever its name is."""
+        """Whether a path leads to the file that was read, by identity."""
         try:
             status = os.stat(path)
         except (OSError, ValueError):
@@ -42,7 +42,7 @@ class ProgramFile:
 
 
 def read_program(file: str) -> ProgramFile:
-    """Read a file, or standard input where that is `-`, to its end. Raises `ReadError`."""
+    """Read a file, or standard input for `-`, to its end. Raises `ReadError`."""
     name = "<stdin>" if file == "-" else file
     try:
         return _read_stdin(name) if file == "-" else _read_file(name)
@@ -69,7 +69,7 @@ def _read_stdin(name: str) -> ProgramFile:
     try:
         file = stdin.fileno()
     except (AttributeError, OSError):
-        # Somebody has put something else in its place.
+        # Another file took its place.
         file = -1
     return _program(name, file, stdin.buffer.read)
 
@@ -85,7 +85,7 @@ def _program(name: str, file: int, read: Callable[[int], bytes | None]) -> Progr
 
 
 def _read_all(file: int, size: int, read: Callable[[int], bytes | None]) -> bytes:
-    """All bytes there are, of which about `size` are expected."""
+    """All bytes to the end; about `size` are expected."""
     if size > MAX_SOURCE_BYTES:
         raise ValueError(f"a program may have at most {MAX_SOURCE_BYTES} bytes, this one has {size}")
     pieces = []
@@ -100,7 +100,7 @@ def _read_all(file: int, size: int, read: Callable[[int], bytes | None]) -> byte
         elif piece:
             pieces.append(piece)
             count += len(piece)
-            # Some files have no end, and no size either.
+            # Some files have no end and no size.
             if count > MAX_SOURCE_BYTES:
                 raise ValueError(f"a program may have at most {MAX_SOURCE_BYTES} bytes")
         else:
@@ -108,7 +108,7 @@ def _read_all(file: int, size: int, read: Callable[[int], bytes | None]) -> byte
 
 
 def _wait(file: int) -> None:
-    """Wait until there is something to read."""
+    """Wait until the file is readable."""
     import select
 
     poll = select.poll()

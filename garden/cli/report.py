@@ -1,4 +1,4 @@
-"""What goes wrong, on standard error, and with which exit code. Loads what it shows it with only then."""
+"""Reports failures on standard error, and chooses the exit code. Loads the renderer only when it is needed."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
     from garden.source import Source
 
-#: What a shell has for a program that SIGPIPE has ended.
+#: The exit code of a shell for a program that SIGPIPE ended.
 _READER_HAS_GONE: Final = 128 + 13
 
 
 class UsageError(Exception):
-    """The command line asks for something that makes no sense."""
+    """The command line is invalid."""
 
 
 def guarded(action: Callable[[], int], source: Source, stage: Callable[[], str]) -> int:
-    """The exit code of an action on a program. `stage` is asked for the name of the stage that found no memory."""
+    """Run an action on a program; returns the exit code. `stage` names the stage that ran out of memory."""
     try:
         return action()
     except UsageError as error:
@@ -56,13 +56,13 @@ def _say_trap(trap: Trap, source: Source) -> None:
 
 
 def fail(message: str, status: int) -> int:
-    """Say what is wrong, and return the exit code."""
+    """Report an error, and return the exit code."""
     say(f"garden: {message}")
     return status
 
 
 def output_failed(error: OSError) -> int:
-    """Say that the output cannot be written, unless its reader has gone away, and return the exit code."""
+    """Report that output cannot be written, unless its reader went away, and return the exit code."""
     if isinstance(error, ReaderGone):
         return _READER_HAS_GONE
     return fail(f"cannot write the output: error {error.errno}: {error.strerror}", 1)
@@ -74,5 +74,5 @@ def say(line: str) -> None:
 
 
 def color() -> bool:
-    """Whether what is said is coloured."""
+    """Whether reports are coloured."""
     return sys.stderr is not None and sys.stderr.isatty() and not os.environ.get("NO_COLOR")

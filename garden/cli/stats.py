@@ -10,7 +10,7 @@ _COLUMNS = ("stage", "allocs", "frees", "resizes", "bytes", "peak", "live")
 
 
 def stats_table(allocators: StageAllocators) -> str:
-    """One row a stage, scratch last. Bytes are those requested in all, at the peak, and still live."""
+    """One row per stage, scratch last. Bytes are the total requested, the peak, and those still live."""
     rows: list[tuple[str, ...]] = [_COLUMNS]
     for stage, allocator in allocators.items():
         if isinstance(allocator, MetricAllocator):

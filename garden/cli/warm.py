@@ -1,11 +1,10 @@
-"""The warm start: a program that was compiled before is run without the compiler, nor anything else that takes long.
+"""The warm start: run a cached program without loading the compiler, or anything else that is slow to load.
 
-It is for the command lines that are the rule, and for the engines `jit` and `auto`. Whatever else is asked for, and
-whatever is wrong with it, is left to `garden.cli.commands`, and so is a program that is not in the
-cache. Nobody can tell by the output which of the two has run a program.
+Handles the common command lines, for the engines `jit` and `auto`. `garden.cli.commands` handles all others, every
+error, and programs that are not cached. The output does not tell which of the two ran a program.
 
-Costs: what is imported here is what a start takes. Hence no module on the way imports `typing`, `collections` or `re`,
-which take longer than all else together. Where one needs a heap, it is loaded then.
+Costs: a start takes as long as these imports. So no module on this path imports `typing`, `collections` or `re`, which
+take longer than everything else together. The heap is loaded when a program first needs it.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _ENGINES = ("auto", "jit")
 
 
 class _Options:
-    """The options of `garden run`, as far as they are understood here."""
+    """The options of `garden run` that the warm start supports."""
 
     file = ""
     level = 1
@@ -38,15 +37,15 @@ class _Options:
     stack_size: int | None = None
 
     def is_plain(self) -> bool:
-        """Whether there is nothing that an executable does not do."""
+        """Whether an executable supports all of the options."""
         return not self.backtrace and self.heap_limit is None and self.stack_size is None
 
 
 def run(words: Sequence[str], *, own_process: bool = False) -> int | ProgramFile | None:
     """Run a program as `garden run` with these words does, and return the exit code.
 
-    Where that is not for here, it is the program if that has been read, else None. In a process of its own that may be
-    replaced, it does not return at all where the cache has an executable.
+    If the warm start cannot, return the program if it has been read, else None. In a process that may be replaced, this
+    does not return if the cache has an executable.
     """
     options = _options(words)
     target = host_target()
@@ -70,7 +69,7 @@ def run(words: Sequence[str], *, own_process: bool = False) -> int | ProgramFile
     arenas: list[Arena[PageAlloc]] = []
 
     def arena() -> Arena[PageAlloc]:
-        # What the stage `run` has where nobody says otherwise.
+        # The default allocator of the stage `run`.
         from allocators.arena import Arena
         from allocators.page import PageAlloc
 

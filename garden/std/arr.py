@@ -1,4 +1,4 @@
-"""arr: arrays. They work on words, so reading a member costs the same however long the array is."""
+"""arr: arrays. Functions work on words, so reading a member takes constant time."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from garden.types.types import Array, Double, Int, Slot
 from garden.vm.runtime import Runtime
 
 _T: Final = Slot("T")
-#: Members that are written or added up at once.
+#: Members written or added at once.
 _STEP: Final = 1 << 12
-#: More words than any memory has, and no more than an Int can say the bytes of with their length.
+#: More words than any memory has, yet their size in bytes, length included, fits an Int.
 _MOST: Final = (1 << 60) - 2
 
 
 @declare("arr", "len", ("array", Array(_T)), result=Int, pure=True, words=True, native="arr_len")
 def length(machine: Runtime[Allocator], function: HostFunction, array: int) -> int:
-    """How many members the array has."""
+    """The number of members."""
     return machine.heap.load(array)
 
 
 @declare("arr", "get", ("array", Array(_T)), ("index", Int), result=_T, words=True, native="arr_get")
 def get(machine: Runtime[Allocator], function: HostFunction, array: int, index: int) -> int:
-    """The member at an index, counted from 0. Traps where there is none."""
+    """The member at an index, counted from 0. Traps if the index is out of range."""
     count = machine.heap.load(array)
     if not 0 <= index < count:
         raise trap(INDEX_OUTSIDE_ARRAY, index, count)
@@ -38,7 +38,7 @@ def get(machine: Runtime[Allocator], function: HostFunction, array: int, index: 
 
 @declare("arr", "range", ("start", Int), ("end", Int), result=Array(Int), words=True, native="arr_range")
 def range_(machine: Runtime[Allocator], function: HostFunction, start: int, end: int) -> int:
-    """The numbers from `start` up to `end`, `end` not included; none where it is not above `start`."""
+    """The numbers from `start` up to but not including `end`; empty if `end` is not above `start`."""
     count = min(max(end - start, 0), _MOST)
     address = machine.heap.alloc(8 + 8 * count)
     machine.heap.store(address, count)
@@ -51,15 +51,15 @@ def range_(machine: Runtime[Allocator], function: HostFunction, start: int, end:
 
 @declare("arr", "sum", ("array", Array(Int)), result=Int, pure=True, words=True, native="arr_sum_int")
 def sum_int(machine: Runtime[Allocator], function: HostFunction, array: int) -> int:
-    """All members added up; wraps as `+` does."""
+    """The sum of all members; wraps as `+` does."""
     return wrap(sum(machine.heap.words(array + 8, machine.heap.load(array))))
 
 
 @declare("arr", "sum", ("array", Array(Double)), result=Double, pure=True, words=True, native="arr_sum_double")
 def sum_double(machine: Runtime[Allocator], function: HostFunction, array: int) -> int:
-    """All members added up, from the first to the last."""
+    """The sum of all members, from first to last."""
     total = 0.0
-    # Not `sum`: newer Pythons compensate there for rounding, garden's `+` does not.
+    # Not `sum`: newer Pythons compensate for rounding, garden's `+` does not.
     for word in machine.heap.words(array + 8, machine.heap.load(array)):
         total += double_of(word)
     return word_of(total)

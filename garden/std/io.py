@@ -1,4 +1,4 @@
-"""io: writing to the program's output."""
+"""io: output."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from garden.vm.runtime import Runtime
 
 @declare("io", "println", ("text", Str), machine=True, native="io_println_str")
 def println_str(machine: Runtime[Allocator], text: str) -> None:
-    """Write a text and a line end."""
+    """Write a text and a newline."""
     machine.write(text + "\n")
 
 
 @declare("io", "println", ("n", Int), machine=True, native="io_println_int")
 def println_int(machine: Runtime[Allocator], n: int) -> None:
-    """Write a number and a line end."""
+    """Write a number and a newline."""
     machine.write(f"{n}\n")
 
 
 @declare("io", "println", ("x", Double), machine=True, native="io_println_double")
 def println_double(machine: Runtime[Allocator], x: float) -> None:
-    """Write a number, as `str.from` does, and a line end."""
+    """Write a number as `str.from` does, and a newline."""
     machine.write(double_text(x) + "\n")
 
 
 @declare("io", "println", ("truth", Bool), machine=True, native="io_println_bool")
 def println_bool(machine: Runtime[Allocator], truth: bool) -> None:
-    """Write `true` or `false` and a line end."""
+    """Write `true` or `false` and a newline."""
     machine.write(bool_text(truth) + "\n")
 
 
@@ -49,7 +49,7 @@ def print_int(machine: Runtime[Allocator], n: int) -> None:
 
 @declare("io", "print", ("x", Double), machine=True, native="io_print_double")
 def print_double(machine: Runtime[Allocator], x: float) -> None:
-    """Write a number, as `str.from` does."""
+    """Write a number as `str.from` does."""
     machine.write(double_text(x))
 
 
@@ -61,6 +61,6 @@ def print_bool(machine: Runtime[Allocator], truth: bool) -> None:
 
 IO: Final = Package(
     "io",
-    "Writing to the program's output.",
+    "Output.",
     [println_str, println_int, println_double, println_bool, print_str, print_int, print_double, print_bool],
 )

@@ -1,4 +1,4 @@
-"""math: numbers. Double functions follow IEEE 754, and where they compare, a NaN loses against any number."""
+"""math: numbers. Double functions follow IEEE 754; in comparisons, a NaN loses against any number."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from garden.types.types import Double, Int
 
 @declare("math", "abs", ("n", Int), result=Int, pure=True, native="math_abs_int")
 def abs_int(n: int) -> int:
-    """The number without its sign. The smallest Int has no counterpart, and stays."""
+    """The absolute value. That of the smallest Int is itself, since it has no positive counterpart."""
     return wrap(abs(n))
 
 
 @declare("math", "abs", ("x", Double), result=Double, pure=True, native="math_abs_double")
 def abs_double(x: float) -> float:
-    """The number without its sign."""
+    """The absolute value."""
     return math.fabs(x)
 
 
@@ -31,7 +31,7 @@ def round_int(n: int) -> int:
 
 @declare("math", "round", ("x", Double), result=Double, pure=True, native="math_round_double")
 def round_double(x: float) -> float:
-    """The nearest whole number, halves away from zero."""
+    """The nearest whole number; halves round away from zero."""
     if not math.isfinite(x):
         return x
     # `x + 0.5` would round 0.49999999999999994 up; the difference here is exact.
@@ -49,7 +49,7 @@ def min_int(a: int, b: int) -> int:
 
 @declare("math", "min", ("a", Double), ("b", Double), result=Double, pure=True, native="math_min_double")
 def min_double(a: float, b: float) -> float:
-    """The smaller number; -0.0 is smaller than 0.0, and a NaN only comes out of two."""
+    """The smaller number. -0.0 is smaller than 0.0; the result is a NaN only if both are."""
     if a != a:
         return b
     if a == b:
@@ -65,7 +65,7 @@ def max_int(a: int, b: int) -> int:
 
 @declare("math", "max", ("a", Double), ("b", Double), result=Double, pure=True, native="math_max_double")
 def max_double(a: float, b: float) -> float:
-    """The larger number; 0.0 is larger than -0.0, and a NaN only comes out of two."""
+    """The larger number. 0.0 is larger than -0.0; the result is a NaN only if both are."""
     if a != a:
         return b
     if a == b:
@@ -75,7 +75,7 @@ def max_double(a: float, b: float) -> float:
 
 @declare("math", "clamp", ("n", Int), ("lo", Int), ("hi", Int), result=Int, pure=True, native="math_clamp_int")
 def clamp_int(n: int, lo: int, hi: int) -> int:
-    """The number of `lo` to `hi`, both included, that is nearest to `n`. Traps where `lo` is above `hi`."""
+    """The number from `lo` to `hi` that is nearest to `n`. Traps if `lo` is above `hi`."""
     if lo > hi:
         raise trap(INT_BOUNDS, lo, hi)
     return min(max(n, lo), hi)
@@ -85,9 +85,9 @@ def clamp_int(n: int, lo: int, hi: int) -> int:
     "math", "clamp", ("x", Double), ("lo", Double), ("hi", Double), result=Double, pure=True, native="math_clamp_double"
 )
 def clamp_double(x: float, lo: float, hi: float) -> float:
-    """The number of `lo` to `hi`, both included, that is nearest to `x`; a NaN stays.
+    """The number from `lo` to `hi` that is nearest to `x`; a NaN stays a NaN.
 
-    Traps where `lo` is above `hi`, or one of them a NaN.
+    Traps if `lo` is above `hi`, or either is a NaN.
     """
     if not lo <= hi:
         raise trap(DOUBLE_BOUNDS, word_of(lo), word_of(hi))
@@ -98,16 +98,16 @@ def clamp_double(x: float, lo: float, hi: float) -> float:
 
 @declare("math", "gcd", ("a", Int), ("b", Int), result=Int, pure=True, native="math_gcd")
 def gcd(a: int, b: int) -> int:
-    """The greatest common divisor, never negative; 0 for two zeros.
+    """The greatest common divisor, not negative; 0 for two zeros.
 
-    The smallest Int has no counterpart, so its divisor with itself or with 0 is itself.
+    That of the smallest Int and itself or 0 is the smallest Int.
     """
     return wrap(math.gcd(a, b))
 
 
 @declare("math", "sqrt", ("x", Double), result=Double, pure=True, native="math_sqrt")
 def sqrt(x: float) -> float:
-    """The square root; a NaN for numbers below zero."""
+    """The square root; a NaN for negative numbers."""
     return math.nan if x < 0.0 else math.sqrt(x)
 
 

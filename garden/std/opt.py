@@ -1,7 +1,7 @@
-"""opt: values that may be missing.
+"""opt: optional values.
 
-These work on words: an option is 0, or the address of its value. A record is its own address, so `some` of a record
-costs nothing; every other value gets a cell of a word.
+These functions work on words: an option is 0 or the address of its value. A record is its own address, so `some` of a
+record is free; every other value gets a cell of one word.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _T: Final = Slot("T")
 
 @declare("opt", "some", ("value", _T), result=Option(_T), words=True, native="opt_some")
 def some(machine: Runtime[Allocator], function: HostFunction, value: int) -> int:
-    """An option that has the value."""
+    """An option with a value."""
     if function.parameters[0][1].name == "Record":
         return value
     cell = machine.heap.alloc(8)
@@ -29,7 +29,7 @@ def some(machine: Runtime[Allocator], function: HostFunction, value: int) -> int
 
 @declare("opt", "none", ("like", _T), result=Option(_T), pure=True, words=True, native="opt_none")
 def none(machine: Runtime[Allocator], function: HostFunction, like: int) -> int:
-    """An option without a value, for values of the type of `like`."""
+    """An empty option for values of the type of `like`."""
     return 0
 
 
@@ -47,7 +47,7 @@ def is_none(machine: Runtime[Allocator], function: HostFunction, option: int) ->
 
 @declare("opt", "unwrap", ("option", Option(_T)), result=_T, words=True, native="opt_unwrap")
 def unwrap(machine: Runtime[Allocator], function: HostFunction, option: int) -> int:
-    """The value of the option. Traps where it has none."""
+    """The value of the option. Traps if it is empty."""
     if option == 0:
         raise trap(NO_VALUE)
     return _value(machine, function.result, option)
@@ -55,7 +55,7 @@ def unwrap(machine: Runtime[Allocator], function: HostFunction, option: int) -> 
 
 @declare("opt", "or", ("option", Option(_T)), ("otherwise", _T), result=_T, pure=True, words=True, native="opt_or")
 def or_(machine: Runtime[Allocator], function: HostFunction, option: int, otherwise: int) -> int:
-    """The value of the option, or `otherwise` where it has none."""
+    """The value of the option, or `otherwise` if it is empty."""
     return otherwise if option == 0 else _value(machine, function.result, option)
 
 

@@ -1,4 +1,4 @@
-"""str: texts. Lengths and indices count bytes of UTF-8."""
+"""str: text. Lengths and indices are in bytes of UTF-8."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from garden.vm.runtime import Runtime
 
 @declare("str", "contains", ("hay", Str), ("needle", Str), result=Bool, pure=True, native="str_contains")
 def contains(hay: str, needle: str) -> bool:
-    """Whether `needle` stands somewhere in `hay`; the empty text stands everywhere."""
+    """Whether `hay` contains `needle`. Every text contains the empty one."""
     return needle in hay
 
 
 @declare("str", "repeat", ("text", Str), ("count", Int), result=Str, pure=True, native="str_repeat")
 def repeat(text: str, count: int) -> str:
-    """The text `count` times in a row. Traps where `count` is negative."""
+    """The text repeated `count` times. Traps if `count` is negative."""
     if count < 0:
         raise trap(NEGATIVE_REPEAT, count)
     if len(text.encode()) * count > MAX_STR_BYTES:
@@ -44,13 +44,13 @@ def concat(left: str, right: str) -> str:
 
 @declare("str", "len", ("text", Str), result=Int, pure=True, words=True, native="str_len")
 def length(machine: Runtime[Allocator], function: HostFunction, text: int) -> int:
-    """How many bytes the text has."""
+    """The number of bytes."""
     return machine.heap.str_length(text)
 
 
 @declare("str", "get", ("text", Str), ("index", Int), result=Int, words=True, native="str_get")
 def get(machine: Runtime[Allocator], function: HostFunction, text: int, index: int) -> int:
-    """The byte at an index, counted from 0. Traps where there is none."""
+    """The byte at an index, counted from 0. Traps if the index is out of range."""
     count = machine.heap.str_length(text)
     if not 0 <= index < count:
         raise trap(INDEX_OUTSIDE_STR, index, count)
@@ -59,7 +59,7 @@ def get(machine: Runtime[Allocator], function: HostFunction, text: int, index: i
 
 @declare("str", "slice", ("text", Str), ("start", Int), ("end", Int), result=Str, words=True, native="str_slice")
 def slice_(machine: Runtime[Allocator], function: HostFunction, text: int, start: int, end: int) -> int:
-    """The bytes from `start` up to `end`. Traps where they are not in the text, or cut a character in two."""
+    """The bytes from `start` up to but not including `end`. Traps if they are out of range or split a character."""
     heap = machine.heap
     count = heap.str_length(text)
     if not 0 <= start <= end <= count:
@@ -79,7 +79,7 @@ def from_int(n: int) -> str:
 
 @declare("str", "from", ("x", Double), result=Str, pure=True, native="str_from_double")
 def from_double(x: float) -> str:
-    """The shortest decimal that is this number, without an exponent, and without a point where it is whole."""
+    """The shortest decimal that reads back as this number, without exponent; whole numbers have no point."""
     return double_text(x)
 
 
@@ -91,6 +91,6 @@ def from_bool(truth: bool) -> str:
 
 STR: Final = Package(
     "str",
-    "Texts. Lengths and indices count bytes of UTF-8.",
+    "Text. Lengths and indices are in bytes of UTF-8.",
     [contains, repeat, concat, length, get, slice_, from_int, from_double, from_bool],
 )

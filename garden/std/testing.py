@@ -1,4 +1,4 @@
-"""testing: programs that check themselves."""
+"""testing: assertions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from garden.vm.runtime import Runtime
 
 @declare("testing", "assert", ("truth", Bool), words=True, native="testing_assert")
 def assert_(machine: Runtime[Allocator], function: HostFunction, truth: int) -> int:
-    """Traps unless it is given `true`."""
+    """Traps unless the condition is true."""
     if not truth:
         raise trap(ASSERTION_FAILED)
     return 0

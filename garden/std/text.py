@@ -1,4 +1,4 @@
-"""Text: how values are written, by `io.println` and by `str.from`."""
+"""Text: how `io.println` and `str.from` format values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ def bool_text(value: bool) -> str:
 def double_text(value: float) -> str:
     """The shortest decimal number that reads back as the same Double, never with an exponent.
 
-    Whole numbers have no point (`1`, `-0`); what is no number is `inf`, `-inf` or `NaN`.
+    Whole numbers have no point (`1`, `-0`); the others are `inf`, `-inf` and `NaN`.
     """
     if value != value:
         return "NaN"
@@ -20,6 +20,6 @@ def double_text(value: float) -> str:
     sign = "-" if mantissa[0] == "-" else ""
     whole, _, fraction = mantissa.lstrip("-").partition(".")
     digits = whole + fraction
-    # Python writes an exponent below 1e-4 and from 1e16 on, where no digit stands behind the point any more.
+    # Python writes an exponent below 1e-4, and from 1e16 on, where there are no fractional digits.
     point = len(whole) + int(exponent)
     return f"{sign}0.{'0' * -point}{digits}" if point <= 0 else sign + digits.ljust(point, "0")

@@ -1,4 +1,4 @@
-"""unsafe: what looks behind the scenes of the program or of the operating system."""
+"""unsafe: internals of the program and of the operating system."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from garden.vm.runtime import Runtime
 
 @declare("unsafe/runtime", "used", result=Int, machine=True, native="runtime_used")
 def used(machine: Runtime[Allocator]) -> int:
-    """Bytes that the program's strings, records and arrays take, without its constant strings."""
+    """Bytes in use for strings, records and arrays, without constant strings."""
     return machine.heap.used
 
 
 @declare("unsafe/runtime", "allocs", result=Int, machine=True, native="runtime_allocs")
 def allocs(machine: Runtime[Allocator]) -> int:
-    """How many strings, records and arrays the program has made."""
+    """The number of strings, records and arrays allocated so far."""
     return machine.heap.allocations
 
 
@@ -34,7 +34,7 @@ _LINUX: Final = sys.platform == "linux"
     result=Record(**dict(zip(_UNAME.labels, _UNAME.members, strict=True)), domainname=Str) if _LINUX else _UNAME,
 )
 def uname() -> dict[str, str]:
-    """Names and versions of the operating system and the machine; on Linux also the domain."""
+    """Names and versions of the operating system and the machine; on Linux also the domain name."""
     if hasattr(os, "uname"):
         system = os.uname()
         names = [system.sysname, system.nodename, system.release, system.version, system.machine]
@@ -59,7 +59,7 @@ def _domain() -> str:
         with open("/proc/sys/kernel/domainname", encoding="utf-8", errors="replace") as file:
             return file.read().rstrip("\n")
     except OSError:
-        # What the kernel says where none is set.
+        # What the kernel reports if none is set.
         return "(none)"
 
 

@@ -22,7 +22,7 @@ def test_a_package_is_shown_with_all_its_functions(capsys: pytest.CaptureFixture
         "Programs that check themselves.\n\n"
         'import "testing"\n\n'
         "fn assert(truth:Bool)\n"
-        "    Traps unless it is given `true`.\n"
+        "    Traps unless the condition is true.\n"
     )
     text = describe(STANDARD, "math")
     assert all(f"{function}\n    " in text for function in STANDARD["math"].functions)
