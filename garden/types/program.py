@@ -66,9 +66,14 @@ class CheckedProgram(Uncopyable, Generic[A]):
         names = ast.list_at(ast.extra.data[words + SIGNATURE_PARAMETERS])
         result: int = ast.extra.data[words + SIGNATURE_RESULT]
         parameters = []
-        # No parameter has less than two characters, so there is no need for more of them.
-        for index in range(0, min(len(names), MAX_SPELLING), 2):
-            parameters.append((ast.name(names[index]), self.type_of(names[index + 1])))
+        length = 0
+        for index in range(0, len(names), 2):
+            name = ast.name(names[index])
+            parameters.append((name, self.type_of(names[index + 1])))
+            # More than that is not shown.
+            length += len(name) + len(" :")
+            if length > MAX_SPELLING:
+                break
         return signature_text(ast.name(ast.token[node]), parameters, self.type_of(result) if result else Void)
 
     def type_of(self, node: int) -> Type:
