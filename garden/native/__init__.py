@@ -1,1 +1,1 @@
-"""Machine code: what generates it, keeps it, loads it, and runs it."""
+"""Machine code: generating, caching, loading and running it."""

@@ -1,21 +1,21 @@
-"""Cache: machine code on disk, so that a program is compiled once and not each time it is run.
+"""Cache: machine code on disk, so that a program is compiled only once.
 
-Layout: one directory, one file an image, named by its key in hexadecimal. A file is
+Layout: one directory with one file per image, named by its key in hexadecimal. A file is
 
     magic (8 bytes) | size of the content (8, little-endian) | key (32) | BLAKE2b of it all (32) | content
 
-It is written under another name and then renamed, so that a reader sees a whole file or none, whoever writes meanwhile.
-What is damaged in spite of that fails the checksum and counts as missing.
+A file is written under a temporary name and then renamed, so that a reader sees all of it or nothing. A damaged file
+fails its checksum and counts as missing.
 
-What is read here is going to be executed. So directory and files must belong to the user of the process, and nobody
-else may be able to write to them; both are checked on the open descriptor, and never behind a symbolic link. Anything
-else counts as missing. The checksum is not a signature: whoever can write as the user could run code anyway.
+The content will be executed. So the directory and its files must belong to the user of the process and be writable by
+nobody else; both are checked on the open descriptor, without following symbolic links. Anything else counts as missing.
+The checksum is not a signature: a process that can write as the user can run code anyway.
 
-A cache is never needed. Whatever the system refuses, there is just nothing in it, and nothing gets into it.
+The cache is optional. If the system refuses an operation, it acts as an empty cache.
 
-Costs: 0.12 ms to load 60 KB, most of it for the checksum. One store in sixteen also looks at all files, and removes the
-oldest while there is too much of them. This module imports next to nothing, since every start of the `garden`
-command waits for it; it is no place for what is not needed to load an image.
+Costs: 0.12 ms to load 60 KB, most of it for the checksum. One store in sixteen also scans all files, and removes the
+oldest while they exceed the budget. Every start of the `garden` command loads this module, so it imports next to
+nothing, and has only what loading an image needs.
 """
 # Not compiled: every warm start loads it, and small modules load faster than compiled groups.
 
@@ -31,7 +31,7 @@ except ImportError:
     from hashlib import blake2b
 
 KEY_SIZE = 32
-#: What all images together may take on disk, in bytes, before the oldest are removed.
+#: The budget: bytes on disk for all images, beyond which the oldest are removed.
 BUDGET = 256 << 20
 
 # The last byte is the version of this layout.
@@ -41,14 +41,14 @@ _HEADER_SIZE = len(_MAGIC) + 8 + KEY_SIZE + _CHECKSUM_SIZE
 _HEXADECIMAL = frozenset("0123456789abcdef")
 _IMAGE = ".image"
 _UNFINISHED = ".unfinished"
-#: After so many seconds nobody finishes a file any more.
+#: Seconds after which an unfinished file is abandoned.
 _ABANDONED = 3600
 #: Of the first bytes that keys can have, those whose stores look for what to remove: 1 in 16.
 _PRUNING_BYTES = 16
 
 
 def digest(*parts: bytes) -> bytes:
-    """The key of what depends on these parts: different for any other parts, and for another division into parts."""
+    """The key for these parts: it differs for other parts, and for another division into parts."""
     hashed = blake2b(digest_size=KEY_SIZE)
     for part in parts:
         hashed.update(len(part).to_bytes(8, "little"))
@@ -57,7 +57,7 @@ def digest(*parts: bytes) -> bytes:
 
 
 def default_directory() -> str:
-    """`GARDEN_CACHE_DIR`, else `garden` in `XDG_CACHE_HOME`, else in `.cache` of the user's home; may be no path."""
+    """`GARDEN_CACHE_DIR`, else `garden` in `XDG_CACHE_HOME`, else in `.cache` of the user's home; may be empty."""
     chosen = os.environ.get("GARDEN_CACHE_DIR")
     if chosen:
         return _absolute(chosen)
@@ -87,7 +87,7 @@ class Cache:
         self.budget = BUDGET
 
     def load(self, key: bytes) -> bytes | None:
-        """What was stored under a key of `KEY_SIZE` bytes; None where there is nothing, or nothing to be trusted."""
+        """The data stored under a key of `KEY_SIZE` bytes; None if there is none that can be trusted."""
         name = _name(key)
         try:
             directory = self._open()
@@ -101,7 +101,7 @@ class Cache:
         return content if stored[:_HEADER_SIZE] == _header(key, content) else None
 
     def store(self, key: bytes, data: bytes) -> bool:
-        """Keep data under a key of `KEY_SIZE` bytes, in place of what was there. Whether that was possible."""
+        """Store data under a key of `KEY_SIZE` bytes, replacing earlier data. Returns whether that was possible."""
         name = _name(key)
         stored = _header(key, data) + data
         if len(stored) > self.budget:
@@ -120,11 +120,11 @@ class Cache:
         return True
 
     def entries(self) -> list[tuple[bytes, int]]:
-        """Key and bytes on disk of each image, the one that was used least recently first."""
+        """Key and size on disk in bytes of each image, the least recently used first."""
         return [(bytes.fromhex(name[: -len(_IMAGE)]), size) for _, size, name in self._files() if _is_image(name)]
 
     def clear(self) -> tuple[int, int]:
-        """Remove all images; the number and the bytes of those that could be removed."""
+        """Remove all images; returns the number and bytes of those removed."""
         count = total = 0
         try:
             directory = self._open()
@@ -140,7 +140,7 @@ class Cache:
         return count, total
 
     def problem(self) -> str | None:
-        """Why nothing is kept in the directory; None where it can be used, or does not exist yet."""
+        """Why the directory cannot be used; None if it can, or does not exist yet."""
         try:
             os.close(self._open())
         except FileNotFoundError:
@@ -150,7 +150,7 @@ class Cache:
         return None
 
     def _make(self) -> None:
-        """Make the directory where there is none, for nobody but the user."""
+        """Make the directory if needed, accessible only to the user."""
         if os.path.isabs(self.directory):
             os.makedirs(os.path.dirname(self.directory), 0o700, exist_ok=True)
             try:
@@ -159,7 +159,7 @@ class Cache:
                 pass
 
     def _open(self) -> int:
-        """A descriptor of the directory. OSError where there is none, or not one that is the user's alone."""
+        """A descriptor of the directory. OSError unless it exists and is the user's alone."""
         if sys.platform == "win32":
             raise OSError("there is no native code on Windows")
         if not os.path.isabs(self.directory):
@@ -184,7 +184,7 @@ class Cache:
             return []
 
     def _prune(self, directory: int) -> None:
-        """Remove what was not used for longest while there is more than the budget, and what writers left behind."""
+        """Remove the least recently used images while they exceed the budget, and abandoned files."""
         try:
             files = _files(directory)
         except OSError:
@@ -207,7 +207,7 @@ def _name(key: bytes) -> str:
 
 
 def _is_image(name: str) -> bool:
-    """Whether one of our files is an image, and not one that somebody was writing."""
+    """Whether a file of ours is an image, not an unfinished one."""
     return name.endswith(_IMAGE)
 
 
@@ -220,7 +220,7 @@ def _is_ours(name: str) -> bool:
 
 def _header(key: bytes, content: bytes) -> bytes:
     start = _MAGIC + len(content).to_bytes(8, "little") + key
-    # Keyed by the rest of the header, so that the checksum is one of that too.
+    # Keyed by the rest of the header, so that the checksum covers it too.
     return start + blake2b(content, key=start, digest_size=_CHECKSUM_SIZE).digest()
 
 
@@ -233,8 +233,8 @@ def _check_owner(status: os.stat_result) -> None:
 
 
 def _read(directory: int, name: str, limit: int) -> bytes:
-    """All bytes of a regular file. OSError where there is none that is to be trusted, or where it is larger."""
-    # Without O_NONBLOCK, a named pipe would wait for somebody to write into it.
+    """All bytes of a regular file. OSError if it is missing, cannot be trusted, or is too large."""
+    # Without O_NONBLOCK, opening a named pipe would wait for a writer.
     file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
     try:
         status = os.fstat(file)
@@ -255,7 +255,7 @@ def _read(directory: int, name: str, limit: int) -> bytes:
 
 
 def _write(directory: int, name: str, stored: bytes) -> None:
-    """Make a file all at once. Nothing is synced: what a crash of the system damages, the checksum finds out."""
+    """Write a file atomically. Nothing is synced: the checksum detects damage by a system crash."""
     unfinished = f"{name}.{os.urandom(8).hex()}{_UNFINISHED}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     file = os.open(unfinished, flags, 0o600, dir_fd=directory)
@@ -273,7 +273,7 @@ def _write(directory: int, name: str, stored: bytes) -> None:
 
 
 def _files(directory: int) -> list[tuple[float, int, str]]:
-    """Last use, size in bytes and name of each of our files, the one that was used least recently first."""
+    """Last use, size in bytes and name of each of our files, the least recently used first."""
     files = []
     with os.scandir(directory) as found:
         for entry in found:
@@ -283,7 +283,7 @@ def _files(directory: int) -> list[tuple[float, int, str]]:
             try:
                 status = entry.stat(follow_symlinks=False)
             except FileNotFoundError:
-                # Somebody else has removed it.
+                # Another process removed it.
                 continue
             if stat.S_ISREG(status.st_mode):
                 # Most systems update the time of access once a day, or when it is older than that of the last change.

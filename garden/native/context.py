@@ -1,11 +1,10 @@
 """Context: the words that machine code and Python share while a program runs.
 
-It is one global of the image, `context`, an array of words in the writable part, so that machine code reaches each
-field relative to its own place and needs no register for it. Every machine loads an image of its own, and so has a
-context of its own.
+The context is a global of the image, an array of words in its writable part, so that machine code addresses each field
+relative to its own address and needs no register for it. Every machine loads its own image, and so has its own context.
 
-`FIELDS` is the one table of it. Everything derives from that: offsets in LLVM text and in assembly, accessors for the
-runtime that is written in garden, and the view that Python has.
+`FIELDS` is the one table of it. Everything derives from it: offsets in LLVM text and in assembly, accessors for the
+runtime, which is written in garden, and Python's view.
 """
 # Not compiled: every warm start loads it, and small modules load faster than compiled groups.
 

@@ -1,7 +1,7 @@
-"""Fingerprint: what tells one build of this package from another, for the keys of what it has made.
+"""Fingerprint: identifies a build of this package, for cache keys.
 
-It covers the name, size and time of change of every file of the package, so that an edit in a source tree counts as
-much as an upgrade. Reading them all would take longer than a warm start may.
+It covers name, size and modification time of every file of the package, so that an edit in a source tree counts like an
+upgrade. Reading all files would take too long for a warm start.
 """
 # Not compiled: every warm start loads it, and small modules load faster than compiled groups.
 
@@ -17,7 +17,7 @@ _ROOT: Final = os.path.dirname(os.path.dirname(__file__))
 
 
 def fingerprint() -> bytes:
-    """Bytes that differ where the files of the package differ."""
+    """Bytes that differ if the files of the package differ."""
     found: list[str] = []
     pending = [_ROOT]
     while pending:

@@ -1,9 +1,9 @@
-"""Target: LLVM text to an object file, for one of the machines that native code runs on.
+"""Target: compiles LLVM text to an object file for one of the supported machines.
 
-An object depends on the text, the machine and LLVM alone: it is made for the baseline of the machine, not for the
-processor at hand, so that what one processor has cached runs on every other.
+An object depends only on the text, the target and LLVM: code is generated for the baseline of the target, not for the
+processor at hand, so that cached code runs on every processor of the target.
 
-llvmlite is imported when an object is made, and never before.
+llvmlite is imported only when an object is compiled.
 """
 # Not compiled: every warm start loads it, and small modules load faster than compiled groups.
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from llvmlite.binding import TargetMachine
 
-#: What native code can be made for.
+#: The supported targets.
 X86_64: Final = "x86_64-linux"
 AARCH64: Final = "aarch64-linux"
 
@@ -29,7 +29,7 @@ STACK_POINTER: Final = {X86_64: "rsp", AARCH64: "sp"}
 
 
 def host_target() -> str | None:
-    """The target that this process is, None where there is no native code for it."""
+    """The target of this process; None if it is not supported."""
     if sys.platform != "linux" or sys.maxsize < 1 << 32 or sys.byteorder != "little":
         return None
     target = f"{os.uname().machine}-linux"
@@ -50,7 +50,7 @@ def _machine(target: str, level: int) -> TargetMachine:
 def compile_text(text: str, target: str, *, level: int = 2) -> bytes:
     """The ELF object of a module of LLVM text, optimised at a level from 0 to 3.
 
-    Raises RuntimeError where the text is wrong.
+    Raises RuntimeError if the text is invalid.
     """
     machine = _machine(target, level)
     module = _optimised(text, target, machine, level)
@@ -58,7 +58,7 @@ def compile_text(text: str, target: str, *, level: int = 2) -> bytes:
 
 
 def assembly_of(text: str, target: str, *, level: int = 2) -> str:
-    """The assembly that `compile_text` makes an object of."""
+    """The assembly of the object that `compile_text` makes."""
     machine = _machine(target, level)
     return str(machine.emit_assembly(_optimised(text, target, machine, level)))
 

@@ -1,10 +1,9 @@
-"""Body: the text of one LLVM function while it is written, and what garden's operations mean in LLVM's terms.
+"""Body: builds the text of one LLVM function, and defines garden's operations in LLVM terms.
 
-Names of temporaries and labels count up, so that a body is the same whenever it is made from the same program. Traps
-go to blocks at the end of the function, out of the way.
+Temporaries and labels are numbered, so that the same program always gives the same text. Traps go to blocks at the end
+of the function, out of the hot path.
 
-What an operation means is what `garden.semantics` says. Int, addresses and whatever else is a word are i64, Double is
-double, Bool is i1.
+`garden.semantics` defines the operations. Int, addresses and all other words are i64, Double is double, Bool is i1.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from garden.ir import ir as op
 from garden.native.context import FIELD, FIELDS, OUTPUT_BYTES, POLL
 from garden.traps import DIVISION_BY_ZERO, STACK_FULL
 
-#: Operations of two operands that are one instruction.
+#: Binary operations that are one instruction.
 _BINARY: Final = {
     op.IADD: "add i64",
     op.ISUB: "sub i64",
@@ -54,7 +53,7 @@ _DIVISIONS: Final = {op.IDIV: "sdiv", op.IDIV_IMM: "sdiv", op.IMOD: "srem", op.I
 _TO_WORD: Final = {"double": "bitcast double {a} to i64", "i1": "zext i1 {a} to i64"}
 _FROM_WORD: Final = {"double": "bitcast i64 {a} to double", "i1": "trunc i64 {a} to i1"}
 
-#: Weights of a branch whose first way is hardly ever taken: see `module_tail`.
+#: Weights of a branch whose first target is rarely taken: see `module_tail`.
 UNLIKELY: Final = "!prof !1"
 
 _CONTEXT: Final = f"[{len(FIELDS)} x i64]"

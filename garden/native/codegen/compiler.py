@@ -34,9 +34,9 @@ def compile_program(
     backtrace: bool = False,
     cache: Cache | None = None,
 ) -> NativeProgram:
-    """Compile a program, or with `whole` all of its functions, so that each can be called from outside.
+    """Compile a program or, with `whole`, all of its functions, so that each can be called from outside.
 
-    Where the cache has the object, llvmlite is not needed; else ImportError where that is not installed.
+    If the cache has the object, llvmlite is not needed. Otherwise raises ImportError if it is not installed.
     """
     text, facts = translate_program(ir, scratch, target, whole=whole, backtrace=backtrace, cache=cache)
     key = digest(b"object", target.encode(), text.encode())
@@ -49,7 +49,7 @@ def compile_program(
 
 
 def stack_reserve(ir: Ir[Allocator]) -> int:
-    """How many bytes of stack must be left when a function is called that may recurse."""
+    """Bytes of stack that must be left when a function is called that may recurse."""
     return _RESERVE + _RESERVE_PER_INSTRUCTION * ir.value_count
 
 

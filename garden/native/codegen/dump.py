@@ -1,6 +1,6 @@
-"""Dump: machine code and what it is made from, for people to read.
+"""Dump: prints machine code and LLVM text for people.
 
-Shown is the program itself; the runtime, of which most is the same for every program, is left out.
+It prints the program itself, without the runtime, most of which is the same for every program.
 """
 # Not compiled: it is not worth the time that compiling takes.
 
@@ -29,13 +29,13 @@ def llvm_text(ir: Ir[Allocator], scratch: Allocator, target: str) -> str:
 
 
 def native_text(ir: Ir[Allocator], scratch: Allocator, target: str) -> str:
-    """The assembly of the same functions, as far as they have not been inlined."""
+    """The assembly of the same functions, except those that were inlined."""
     text, _ = translate_program(ir, scratch, target, whole=False)
     return "\n\n".join(_functions(assembly_of(text, target)))
 
 
 def write_perf_map(symbols: Mapping[str, tuple[int, int]]) -> None:
-    """Tell `perf` of functions that stand in no file, where it looks for them: address, size and name of each."""
+    """Tell `perf` about functions that are in no file: writes address, size and name of each where it looks."""
     lines = sorted([(address, size, name) for name, (address, size) in symbols.items()])
     # Everybody may write to that folder, so what stands there under the name already is not followed.
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
