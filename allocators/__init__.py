@@ -1,8 +1,8 @@
 """Composable allocators over real memory.
 
-Small objects that hand out aligned blocks of memory outside Python's heap, each usable alone and stackable on any
-other: `MetricAllocator(Arena(PageAlloc()))`. The names below are loaded when they are first used, so that a program
-which wants pages does not wait for all the rest.
+Allocators hand out aligned blocks of memory outside Python's heap. Each works alone or on top of another:
+`MetricAllocator(Arena(PageAlloc()))`. The names below are loaded on first use, so a program that only needs pages does
+not load the rest.
 """
 
 TYPE_CHECKING = False
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from allocators.trace.tracing import TracingAllocator as TracingAllocator
     from allocators.waste import Waste as Waste
 
-    #: Whether this is the flavour that mypyc has compiled.
+    #: Whether this is the flavour compiled by mypyc.
     COMPILED: bool
 else:
     _HOMES = {

@@ -1,4 +1,4 @@
-"""`python -m allocators replay TRACE --alloc SPEC`: what an allocator makes of a recorded program."""
+"""`python -m allocators replay TRACE --alloc SPEC`: replays a recorded trace on an allocator."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from allocators.trace.replay import Replay
 
 
 class Progress:
-    """A bar on a terminal, for what takes longer than half a second; nothing elsewhere."""
+    """A progress bar, shown on a terminal after half a second, and never elsewhere."""
 
     def __init__(self, stream: TextIO, total: int) -> None:
         self._stream = stream
@@ -32,7 +32,7 @@ class Progress:
         self._next = time.monotonic() + 0.5 if total and stream.isatty() else float("inf")
 
     def lines(self, source: Iterable[str]) -> Iterator[str]:
-        """Pass lines through, and show how much of the file they were."""
+        """Pass lines through and show progress through the file."""
         for line in source:
             yield line
             self._done += len(line)
@@ -53,8 +53,8 @@ class Progress:
 def main(arguments: list[str] | None = None) -> int:
     """The command. Returns the exit status.
 
-    0, also if the reader of the output has gone away; 1 for a trace or an allocator that will not do, and for output
-    that cannot be written; 2 for a wrong call; 130 after Ctrl-C.
+    0 on success, or if the reader of the output has gone away; 1 for a bad trace, an allocator that cannot replay it,
+    or output that cannot be written; 2 for a usage error; 130 after Ctrl-C.
     """
     try:
         options = _parser().parse_args(arguments)
@@ -82,12 +82,12 @@ def _report(replay: Replay, options: argparse.Namespace) -> str:
 
 
 def _print(text: str) -> None:
-    """Write to standard output. OSError where that is impossible, and nothing is tried again when Python ends."""
+    """Write to standard output. Raises OSError on failure; Python then does not try again at exit."""
     try:
         print(text, flush=True)
     except OSError:
         with suppress(OSError, AttributeError):
-            # Python flushes what is left when it ends, and would complain once more.
+            # Python flushes the rest at exit, which would fail again.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise
 
@@ -97,22 +97,22 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     replay = commands.add_parser(
         "replay",
-        help="do to an allocator what a trace says",
-        description="Do to an allocator what a trace says, and print what it counted and where its memory went.",
+        help="replay a trace on an allocator",
+        description="Replay a trace on an allocator, and print its counters and where its memory went.",
         epilog=f"allocators that SPEC can name:\n\n{spec_table()}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     replay.add_argument("trace", help="a trace file, or - for standard input")
-    replay.add_argument("--alloc", metavar="SPEC", default="arena(page)", help="the allocator; %(default)s")
-    replay.add_argument("--format", choices=FORMATS, default="", help="of the trace; by default, what it looks like")
+    replay.add_argument("--alloc", metavar="SPEC", default="arena(page)", help="the allocator; default %(default)s")
+    replay.add_argument("--format", choices=FORMATS, default="", help="format of the trace; detected by default")
     form = replay.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print one JSON object")
     form.add_argument("--html", action="store_true", help="print one HTML page")
     replay.add_argument(
-        "--align", type=_alignment, default=8, help="of blocks in traces that do not say; by default %(default)s"
+        "--align", type=_alignment, default=8, help="alignment for trace formats without one; default %(default)s"
     )
     replay.add_argument(
-        "--min-align", type=_alignment, default=1, help="of every block at least; by default %(default)s"
+        "--min-align", type=_alignment, default=1, help="minimum alignment of every block; default %(default)s"
     )
     return parser
 

@@ -1,7 +1,7 @@
-"""BaseAllocator: four of the six methods, made from the other two.
+"""BaseAllocator: implements four of the six methods with the other two.
 
-For those who write an allocator: define `allocate` and `deallocate`, and inherit the rest. It is offered, not required:
-any class with the six methods is an allocator.
+To write an allocator, define `allocate` and `deallocate` and inherit the rest. The base class is optional: any class
+with the six methods is an allocator.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class BaseAllocator(Uncopyable):
         return self._move(block, old, new, new.size)
 
     def resize_in_place(self, block: Block, old: Layout, new: Layout) -> Block | None:
-        """Grow or shrink without moving, or return None and change nothing, as this one always does."""
+        """Grow or shrink without moving, or return None and change nothing. This default always returns None."""
         check_resize(block, old, new)
         return None
 
@@ -55,7 +55,7 @@ class BaseAllocator(Uncopyable):
         return self._replace(block, self.allocate(new), old, new, kept)
 
     def _replace(self, block: Block, moved: Block, old: Layout, new: Layout, kept: int) -> Block:
-        """End `block` in favour of `moved`, a fresh block for `new`; where that fails, nobody has the fresh one."""
+        """Copy `block` to `moved`, a fresh block for `new`, and end `block`; on failure free `moved`."""
         try:
             copy(block, moved, kept)
             self.deallocate(block, old)
@@ -66,7 +66,7 @@ class BaseAllocator(Uncopyable):
         return moved
 
     def owns(self, block: Block) -> bool:
-        """Whether the block's address lies in memory that this allocator manages."""
+        """Whether the block's address lies in memory that this allocator manages; `MisuseError` if it cannot tell."""
         raise MisuseError(f"{self!r} cannot tell which blocks it owns")
 
     def close(self) -> None:
@@ -121,7 +121,7 @@ class Foreign(BaseAllocator):
 
 
 def as_base(allocator: Allocator) -> BaseAllocator:
-    """The allocator itself where it has the base class, else in a `Foreign`."""
+    """The allocator itself if it has the base class, else wrapped in a `Foreign`."""
     return allocator if isinstance(allocator, BaseAllocator) else Foreign(allocator)
 
 
@@ -154,12 +154,12 @@ def check_resize(block: Block, old: Layout, new: Layout) -> None:
 
 
 def unfit(block: Block, layout: Layout) -> MisuseError:
-    """The error for a layout that is larger than the block it is said to be of."""
+    """The error for a layout that is larger than its block."""
     return MisuseError(f"a layout of {layout.size} bytes does not fit the block of {block.size} at {block.address:#x}")
 
 
 def owned_by(allocator: object, block: Block) -> bool:
-    """Whether an allocator says that a block's address is its own; `MisuseError` where it cannot tell."""
+    """Whether an allocator owns a block's address; `MisuseError` if it cannot tell."""
     owns = getattr(allocator, "owns", None)
     if owns is None:
         raise MisuseError(f"{allocator!r} cannot tell which blocks it owns")
@@ -167,8 +167,8 @@ def owned_by(allocator: object, block: Block) -> bool:
 
 
 def as_pages(allocator: object) -> Pages:
-    """An allocator as one that hands out whole pages; `MisuseError` where it is not."""
-    # Since Python 3.12, a protocol asks no more than whether the class has the attribute, as that of an adaptor does.
+    """The allocator as `Pages`; `MisuseError` if it does not hand out whole pages."""
+    # Since Python 3.12 `isinstance` only checks that the class has the attribute, as every adaptor does.
     if not isinstance(allocator, Pages) or getattr(allocator, "page_size", None) is None:
         raise MisuseError(f"{allocator!r} does not hand out whole pages")
     return allocator
@@ -177,7 +177,7 @@ def as_pages(allocator: object) -> Pages:
 def part_end(held: int, page_size: int, offset: int, size: int | None) -> int:
     """Where a part of a block of `held` bytes ends, by default with the block; `MisuseError` unless it is whole pages.
 
-    The block begins with a page, and its last page belongs to it to the end.
+    The block starts at a page boundary and owns all of its last page.
     """
     whole = (held + page_size - 1) // page_size * page_size
     end = whole if size is None else offset + size
@@ -189,7 +189,7 @@ def part_end(held: int, page_size: int, offset: int, size: int | None) -> int:
 
 
 def close_all(allocators: Sequence[object]) -> None:
-    """Close all of several allocators, and then raise the first error that there was."""
+    """Close all the allocators, then raise the first error, if any."""
     first: BaseException | None = None
     for allocator in allocators:
         try:
@@ -201,7 +201,7 @@ def close_all(allocators: Sequence[object]) -> None:
 
 
 def close_parent(allocator: object) -> None:
-    """Close an allocator that can be closed."""
+    """Close an allocator if it has `close`."""
     close = getattr(allocator, "close", None)
     if close is not None:
         close()

@@ -1,4 +1,4 @@
-"""What an allocator stands on."""
+"""The parents of an allocator."""
 # Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
@@ -7,9 +7,9 @@ from allocators.protocol import Allocator
 
 
 def chain(allocator: object) -> list[object]:
-    """An allocator, and under it its parent, its parent's parent, and so on; those with several follow each in turn.
+    """An allocator, its parent, its parent's parent, and so on, depth first where one has several.
 
-    An allocator names them by the attributes `parent`, `first` and `second`, or `bins`. Each appears once.
+    An allocator names its parents by the attributes `parent`, `first` and `second`, or `bins`. Each appears once.
     """
     found: list[object] = []
     todo = [allocator]

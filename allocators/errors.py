@@ -32,15 +32,15 @@ class LayoutError(ValueError):
 
 
 class MisuseError(ValueError):
-    """A block or view was used against the contract: released, foreign, or with a layout that does not fit it."""
+    """A call broke the contract: for example, with a released or foreign block, or a layout that does not fit."""
 
 
 class DoubleFreeError(MisuseError):
-    """A block was given back, grown or shrunk after it had ended."""
+    """A block was freed, grown or shrunk after it had ended."""
 
 
 class CorruptionError(MisuseError):
-    """Bytes were written that belong to no live block: before or behind one, or after it was freed."""
+    """A write outside any live block: before or past the end of a block, or after it was freed."""
 
 
 class LeakError(MisuseError):
@@ -50,8 +50,8 @@ class LeakError(MisuseError):
 class AllocError(Portable, MemoryError):
     """An allocator could not serve a request; nothing has changed.
 
-    `size` and `align` are what was asked for, in bytes; `limit` and `in_use` are the allocator's own figures in bytes,
-    or None where it has none. `allocator` is the allocator's name.
+    `size` and `align` are the requested bytes; `limit` and `in_use` are the allocator's own figures in bytes, or None
+    if it has none. `allocator` is the allocator's name.
     """
 
     def __init__(
@@ -75,20 +75,20 @@ class AllocError(Portable, MemoryError):
 
 
 class SpecError(Portable, ValueError):
-    """A spec that makes no sense. `at` and `length` are the offending characters of `spec`."""
+    """A malformed spec. `at` and `length` locate the offending characters in `spec`."""
 
     def __init__(self, message: str, spec: str, at: int, length: int) -> None:
         self.message = message
         self.spec = spec
         self.at = at
         self.length = length
-        # Any white space is one column, so that the caret stays below what it points at.
+        # Any white space takes one column, which keeps the caret below the characters it points at.
         shown = "".join(" " if character.isspace() else character for character in spec)
         super().__init__(f"{message}\n  {shown}\n  {' ' * at}{'^' * max(length, 1)}")
 
 
 class TraceError(Portable, ValueError):
-    """A trace that cannot be read. `line` counts from 1."""
+    """A malformed trace. `line` counts from 1."""
 
     def __init__(self, name: str, line: int, message: str) -> None:
         self.name = name

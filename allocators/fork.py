@@ -1,11 +1,11 @@
-"""Locks that are safe to fork with.
+"""Fork-safe locks.
 
-A fork copies all memory, but only the thread that asks for it. If another thread is in the middle of an operation, the
-child has its lock held for ever, around data that is half changed. So the forking thread takes every lock first, and
-both sides let go of them afterwards: a fork waits for the operations under way.
+A fork copies all memory but only the calling thread. If another thread is in the middle of an operation, the child
+inherits a lock that is held for ever and data that is half changed. So the forking thread acquires every lock first,
+and both processes release them afterwards: a fork waits for the operations in progress.
 
-It never waits for one lock while it holds others that it took for the fork, so it does not matter in which order other
-threads take them. But a thread that forks while it holds such a lock itself can wait for ever for one that wants it.
+It never waits for one lock while it holds others for the fork, so the order in which other threads acquire them does
+not matter. A thread that forks while it already holds such a lock can deadlock with a thread that waits for that lock.
 """
 # Not compiled: it is not worth the time that compiling takes.
 
@@ -17,7 +17,7 @@ import weakref
 from typing import Any, Final
 
 _locks: Final[weakref.WeakSet[Any]] = weakref.WeakSet()
-#: By thread, what it has taken for a fork.
+#: The locks that each thread holds for a fork.
 _taken: Final[dict[int, list[Any]]] = {}
 
 

@@ -8,7 +8,7 @@ from typing import Final, SupportsIndex
 from allocators._mypyc import i64, mypyc_attr
 from allocators.errors import LayoutError
 
-#: Largest size, rounded up to its alignment, that a layout can have: what a signed 64-bit offset can reach.
+#: The largest size of a layout, rounded up to its alignment: the largest signed 64-bit offset.
 MAX_SIZE: Final = (1 << 63) - 1
 MAX_ALIGN: Final = 1 << 62
 
@@ -18,9 +18,9 @@ ITEM_SIZES: Final = {"B": 1, "b": 1, "H": 2, "h": 2, "I": 4, "i": 4, "f": 4, "Q"
 
 @mypyc_attr(native_class=True, acyclic=True)
 class Layout:
-    """`size` bytes at an address that is a multiple of `align`, a power of two: ints, or what has `__index__`.
+    """`size` bytes at an address that is a multiple of `align`, a power of two. Both take anything with `__index__`.
 
-    Raises `LayoutError` for a negative size, an alignment that is no power of two, or a size that exceeds 2^63 - 1
+    Raises `LayoutError` for a negative size, an alignment that is not a power of two, or a size that exceeds 2^63 - 1
     once rounded up to the alignment. So no allocator ever sees such a layout.
     """
 
@@ -40,7 +40,7 @@ class Layout:
 
     @staticmethod
     def array(format: str, count: SupportsIndex) -> Layout:
-        """The layout of `count` items of one machine type, named by its `struct` format character."""
+        """The layout of `count` items of a machine type, given as a `struct` format character."""
         item_size = ITEM_SIZES.get(format)
         if item_size is None:
             raise LayoutError(f"unknown item format {format!r}, want one of {' '.join(ITEM_SIZES)}")
@@ -62,7 +62,7 @@ class Layout:
 
 
 def items_layout(count: int, item_size: int, align: int) -> Layout:
-    """The layout of `count` items of `item_size` bytes each; `LayoutError` where their product is too large."""
+    """The layout of `count` items of `item_size` bytes each; `LayoutError` if the product is too large."""
     # Compared before it is multiplied: compiled code must not multiply large ints where a signal can arrive.
     if count < 0 or count > MAX_SIZE // item_size:
         raise LayoutError(f"there is no memory for {number_text(count)} items of {item_size} bytes")
@@ -70,7 +70,7 @@ def items_layout(count: int, item_size: int, align: int) -> Layout:
 
 
 def number_text(number: int) -> str:
-    """A number for a message: beyond 64 bits its order of magnitude, since Python refuses to print any length."""
+    """A number for a message: beyond 64 bits only its magnitude, since Python refuses to print very long numbers."""
     bits = number.bit_length()
     if bits <= 64:
         return str(number)

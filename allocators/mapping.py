@@ -1,6 +1,6 @@
-"""Mapping: pages of the operating system, as it gives them. `PageAlloc` makes an allocator of it.
+"""Mapping: maps and protects pages of the operating system. `PageAlloc` is the allocator on top.
 
-Loads nothing else: it is all of this package that a start of the `garden` command waits for.
+Imports nothing else of this package: the `garden` command loads no more of it at start-up.
 """
 # Not compiled: every warm start loads it, and small modules load faster than compiled groups.
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 PAGE_SIZE: Final[int] = mmap.PAGESIZE
 
-# Python's default for anonymous mappings is MAP_SHARED, which grows without growing the file behind it: touching a new
+# Python's default for anonymous mappings is MAP_SHARED, which grows without growing its backing file: touching a new
 # page then kills the process.
 _FLAGS: Final[int] = 0 if sys.platform == "win32" else mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
 
-#: What may be done with pages: see `allocators.protocol.Access`.
+#: How pages may be accessed: see `allocators.protocol.Access`.
 PROTECTIONS: Final[dict[str, int]] = (
     {}
     if sys.platform == "win32"
@@ -33,7 +33,7 @@ PROTECTIONS: Final[dict[str, int]] = (
 
 
 def map_pages(size: int) -> mmap.mmap:
-    """A fresh zeroed private mapping of `size` bytes. Where the OS refuses, OSError, OverflowError or ValueError."""
+    """Map `size` fresh zeroed private bytes. Raises OSError, OverflowError or ValueError if the OS refuses."""
     if sys.platform == "win32":
         return mmap.mmap(-1, size)
     return mmap.mmap(-1, size, flags=_FLAGS)
@@ -45,7 +45,7 @@ def address_of_pages(mapping: mmap.mmap) -> int:
 
 
 def protect_pages(address: int, size: int, protection: int) -> None:
-    """Allow what `protection` says, a value of `PROTECTIONS`, and nothing else. Raises OSError where the OS refuses."""
+    """Allow only the accesses in `protection`, a value of `PROTECTIONS`. Raises OSError if the OS refuses."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.mprotect(ctypes.c_void_p(address), ctypes.c_size_t(size), protection) != 0:
         error = ctypes.get_errno()

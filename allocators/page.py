@@ -1,13 +1,13 @@
 """PageAlloc: every allocation is its own run of whole pages from the operating system.
 
-Layout: one anonymous private mapping a block, from a page boundary, as long as the size rounded up to pages. For an
-alignment beyond a page the mapping is longer by that much; the slack is address space that is never touched, so it
-costs no memory. The block covers all its pages: what is returned is larger than what was asked for.
+Layout: one anonymous private mapping per block, page-aligned, with the size rounded up to pages. For an alignment
+larger than a page the mapping is longer by the alignment less a page; this slack is address space that is never
+touched, so it costs no memory. The block covers all its pages, so it may be larger than requested.
 
-Costs: two system calls an allocation, some microseconds, and a page at least. Fresh pages are zero, so
-`allocate_zeroed` is free, and growing moves page table entries rather than bytes where the OS can remap.
+Costs: two system calls per allocation, some microseconds, and at least one page. Fresh pages are zero, so
+`allocate_zeroed` is free. Where the OS can remap, growing moves page table entries instead of bytes.
 
-Protection does not outlast a block: what `grow` and `shrink` return can be written, whether or not it has moved.
+Protection ends with a block: the block that `grow` or `shrink` returns is writable, whether or not it moved.
 
 Not for: small or short-lived blocks. Put an `Arena` or a `BumpAlloc` on top.
 """
@@ -37,17 +37,17 @@ _CAN_REMAP: Final = sys.platform == "linux"
 class PageAlloc(BaseAllocator):
     """Whole pages from the OS. Satisfies `Pages`.
 
-    Memory never vanishes under a live view: where somebody still looks at a block when it is deallocated, its pages
-    are unmapped when the last view dies.
+    Memory never vanishes under a live view: if a block is deallocated while views of it are alive, its pages are
+    unmapped with the last view.
     """
 
     __slots__ = ("_allocated", "_asked", "_live", "_sealed")
 
     def __init__(self) -> None:
         self._live: dict[int, Region] = {}
-        #: By address of a block how many bytes were asked for.
+        #: Requested bytes by block address.
         self._asked: dict[int, int] = {}
-        #: By address of a block of which pages cannot be written: a byte for each of its pages, 1 for those.
+        #: By address of a block with read-only pages: one byte per page, 1 if the page is read-only.
         self._sealed: dict[int, bytearray] = {}
         self._allocated: i64 = 0
 
@@ -57,12 +57,12 @@ class PageAlloc(BaseAllocator):
 
     @property
     def allocated_bytes(self) -> int:
-        """Bytes mapped for live blocks, slack for alignment included."""
+        """Bytes mapped for live blocks, including slack for alignment."""
         return self._allocated
 
     @property
     def live_blocks(self) -> int:
-        """Number of live blocks, those of size zero not counted."""
+        """Number of live blocks, excluding those of size zero."""
         return len(self._live)
 
     def allocate(self, layout: Layout) -> Block:
@@ -107,7 +107,7 @@ class PageAlloc(BaseAllocator):
         try:
             mapping.close()
         except BufferError:
-            # Somebody still looks at the pages; the last view to die unmaps them.
+            # Views of the pages are still alive; the last one unmaps them.
             pass
 
     def _region_of(self, block: Block) -> Region:
@@ -132,15 +132,15 @@ class PageAlloc(BaseAllocator):
         if block.size == 0:
             return self._move(block, old, new, 0)
         region = self._region_of(block)
-        # Plain ints: what is asked for, rounded up, can exceed 2**63.
+        # Plain ints: the rounded size can exceed 2**63.
         held: int = region.size
         if block.address % new.align == 0 and _round_to_pages(new.size) == held and self._unseal(region):
             return self._renew(block, region, new.size)
         return self._remap(block, old, new, old.size)
 
     def grow_zeroed(self, block: Block, old: Layout, new: Layout) -> Block:
-        # What lies between the old size and the end of its last page may be dirty; pages behind it are fresh.
-        # An adaptor may have cut the block to the size that was asked for, so only the region knows where they end.
+        # The rest of the last page may be dirty; the pages after it are fresh. An adaptor may have cut the block to the
+        # requested size, so only the region knows where the last page ends.
         dirty = block.region.size
         grown = self.grow(block, old, new)
         zero(grown, old.size, min(dirty, grown.size))
@@ -159,7 +159,7 @@ class PageAlloc(BaseAllocator):
         return self._remap(block, old, new, new.size)
 
     def _unseal(self, region: Region) -> bool:
-        """Let all pages of a region be written; False where the system refuses, and the block must move."""
+        """Make all pages of a region writable; False if the OS refuses, and the block must move."""
         if region.address in self._sealed:
             try:
                 self._protect(region, "rw", 0, region.size)
@@ -173,7 +173,7 @@ class PageAlloc(BaseAllocator):
         return Block(region.address, region.size, region)
 
     def _remap(self, block: Block, old: Layout, new: Layout, kept: int) -> Block:
-        """Resize the mapping of a block, by the OS where it can, else by copying."""
+        """Resize the mapping of a block: by remapping if possible, else by copying."""
         region = self._region_of(block)
         mapping = _mapping_of(region)
         plain = region.size == len(mapping) and new.align <= PAGE_SIZE and block.address not in self._sealed
@@ -187,7 +187,7 @@ class PageAlloc(BaseAllocator):
         except (OSError, ValueError, OverflowError, BufferError) as error:
             region.memory = memoryview(mapping)
             if isinstance(error, BufferError):
-                # Somebody looks at the pages, so they must stay where they are.
+                # Views are alive, so the pages must stay where they are.
                 return self._move(block, old, new, kept)
             raise AllocError("page", new, in_use=self._allocated, reason=str(error)) from None
         region.close()
@@ -202,9 +202,10 @@ class PageAlloc(BaseAllocator):
     ) -> None:
         """Allow reading ('r'), reading and writing ('rw'), or reading and executing ('rx') of the pages of a block.
 
-        `offset` and `size`, in bytes, choose some of them: whole pages, else `MisuseError`. While any page of the block
-        cannot be written, `block.view` is read-only. Raises `MisuseError` where a writable view is still alive that
-        would crash the process when written through, and OSError where the system refuses.
+        `offset` and `size`, in bytes, select a range of whole pages. While any page of the block is not writable,
+        `block.view` is read-only. Raises `MisuseError` if the range is not whole pages, or if writing is
+        taken away while a view is alive, since a write through it would crash the process. Raises OSError if the OS
+        refuses.
         """
         if sys.platform == "win32":
             raise NotImplementedError("protection of pages is not supported on Windows")
@@ -229,14 +230,14 @@ class PageAlloc(BaseAllocator):
             region.memory = memory.toreadonly() if region.address in self._sealed else memory
 
     def _note_access(self, region: Region, access: Access, first: int, end: int) -> None:
-        """Remember that the pages of a region from `first` up to `end` can be written, or cannot."""
+        """Record whether the pages of a region from `first` up to `end` are writable."""
         sealed = self._sealed.pop(region.address, None) or bytearray(region.size // PAGE_SIZE)
         sealed[first:end] = (b"\0" if access == "rw" else b"\1") * (end - first)
         if 1 in sealed:
             self._sealed[region.address] = sealed
 
     def waste(self) -> Waste:
-        """Where the bytes that are mapped have gone: `slack` is the rest of last pages, `padding` for alignment."""
+        """Where the mapped bytes have gone: `slack` is the unused end of last pages, `padding` serves alignment."""
         from allocators.waste import Waste
 
         asked = sum(self._asked.values())
@@ -256,7 +257,7 @@ class PageAlloc(BaseAllocator):
         return region is not None and region is block.region
 
     def close(self) -> None:
-        """Unmap every live block, or leave its pages to the last view of them."""
+        """Unmap every live block; pages with live views are unmapped with the last view."""
         for region in list(self._live.values()):
             block = Block(region.address, region.size, region)
             self.deallocate(block, Layout(region.size, 1))
@@ -276,12 +277,12 @@ def _mapping_of(region: Region) -> mmap.mmap:
 
 
 def _has_views(mapping: mmap.mmap) -> bool:
-    """Whether any view of the mapping is alive: only then does Python refuse to resize it, here to what it is."""
+    """Whether any view of the mapping is alive: Python then refuses to resize it, even to its present size."""
     try:
         mapping.resize(len(mapping))
     except BufferError:
         return True
     except (OSError, SystemError):
-        # It looks for views first; then the system may refuse, say where protections differ.
+        # Python looks for views first; then the OS may refuse, for example if protections differ.
         pass
     return False

@@ -1,9 +1,9 @@
-"""The contract that every allocator keeps. The errors that it may raise are those of `allocators.errors`.
+"""The contract of every allocator. The errors it may raise are in `allocators.errors`.
 
 The contract is that of Rust's `Allocator` trait. A block is *currently allocated* from the call that returned it until
-it is given to `deallocate`, or to a `grow` or `shrink` that succeeds (which ends the old block even where the address
-stays). A layout *fits* a block when its alignment is that of the allocation and its size lies between the size last
-asked for and the size last returned.
+it is given to `deallocate`, or to a `grow` or `shrink` that succeeds (which ends the old block even if the address
+stays the same). A layout *fits* a block if its alignment is that of the allocation and its size lies between the size
+last requested and the size last returned.
 
 This module is never compiled: mypyc cannot compile runtime-checkable protocols.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from allocators.layout import Layout
     from allocators.scope import Checkpoint
 
-#: What code may do with pages: read, read and write, or read and execute. Never write and execute at once.
+#: How pages may be accessed: read, read and write, or read and execute. Never write and execute at once.
 Access = Literal["r", "rw", "rx"]
 
 
@@ -27,7 +27,7 @@ class Allocator(Protocol):
     """Six methods that hand out, resize and take back blocks of real memory.
 
     Zero size is legal everywhere and touches no memory. Every method that returns a block may return more bytes than
-    were asked for. When one raises `AllocError`, the allocator and every block are as they were.
+    requested. If one raises `AllocError`, the allocator and every block are unchanged.
     """
 
     def allocate(self, layout: Layout) -> Block:
@@ -35,7 +35,7 @@ class Allocator(Protocol):
         ...
 
     def allocate_zeroed(self, layout: Layout) -> Block:
-        """As `allocate`, with every byte zero."""
+        """Like `allocate`, with every byte zero."""
         ...
 
     def deallocate(self, block: Block, layout: Layout) -> None:
@@ -50,7 +50,7 @@ class Allocator(Protocol):
         ...
 
     def grow_zeroed(self, block: Block, old: Layout, new: Layout) -> Block:
-        """As `grow`, with every byte from `old.size` on zero."""
+        """Like `grow`, with every byte from `old.size` on zero."""
         ...
 
     def shrink(self, block: Block, old: Layout, new: Layout) -> Block:
@@ -60,7 +60,7 @@ class Allocator(Protocol):
 
 @runtime_checkable
 class Pages(Allocator, Protocol):
-    """An allocator whose blocks own whole pages, so that their protection can be changed."""
+    """An allocator whose blocks own whole pages, whose protection can be changed."""
 
     @property
     def page_size(self) -> int:
@@ -68,35 +68,35 @@ class Pages(Allocator, Protocol):
         ...
 
     def protect(self, block: Block, access: Access, offset: int = 0, size: int | None = None) -> None:
-        """Set what may be done with the pages of `block`: with all, or with `size` bytes from byte `offset` on.
+        """Set the access to the pages of `block`: to all of them, or to `size` bytes from byte `offset` on.
 
-        A part is whole pages inside the block, anything else is a `MisuseError`; without `size` it reaches to the
-        block's end. While any page of the block cannot be written, `block.view` is read-only.
+        Raises `MisuseError` unless the range is whole pages inside the block; without `size` it extends to the block's
+        end. While any page of the block is not writable, `block.view` is read-only.
         """
         ...
 
 
 @runtime_checkable
 class Scoped(Protocol):
-    """An allocator that can give back at once what was allocated since some moment."""
+    """An allocator that can free at once everything allocated since a checkpoint."""
 
     def checkpoint(self) -> Checkpoint:
-        """Remember the present state."""
+        """Save the current state."""
         ...
 
     def restore(self, point: Checkpoint) -> None:
-        """Go back to it: blocks allocated since are revoked. `MisuseError` where that moment is gone already."""
+        """Return to that state and revoke the blocks allocated since. `MisuseError` if the checkpoint has ended."""
         ...
 
 
 @runtime_checkable
 class Resettable(Protocol):
-    """An allocator that can drop all its blocks and stay usable."""
+    """An allocator that can free all its blocks at once and stay usable."""
 
     def reset(self) -> object:
-        """Revoke all blocks, and make their memory available again.
+        """Revoke all blocks and make their memory available again.
 
-        `MisuseError`, except `CorruptionError`, means that nothing has changed; any other error comes at the end, when
-        all has been done.
+        A `MisuseError` other than `CorruptionError` means that nothing has changed; any other error is raised after the
+        reset is complete.
         """
         ...

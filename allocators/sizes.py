@@ -1,4 +1,4 @@
-"""Sizes in bytes as people write them: `64K` is 65536, `2M` twice 2^20."""
+"""Sizes in bytes as people write them: `64K` is 65536, `2M` is 2097152."""
 # Not compiled: every warm start loads it, and small modules load faster than compiled groups.
 
 from __future__ import annotations
@@ -8,14 +8,14 @@ if TYPE_CHECKING:
     from typing import Final
 
 _SUFFIXES: Final = "KMGT"
-#: Python refuses to read thousands of digits.
+#: Python refuses to parse thousands of digits.
 _MOST_DIGITS: Final = 100
 
 
 def parse_size(text: str) -> int:
-    """The number of bytes in decimal digits with an optional K, M, G or T, each 1024 times the one before.
+    """Parse decimal digits and an optional K, M, G or T, each 1024 times the one before, as a number of bytes.
 
-    Raises ValueError for anything else, and for more than any memory has.
+    Raises ValueError for anything else, and for more than 100 digits.
     """
     digits = text
     shift = 0

@@ -1,10 +1,10 @@
-"""Specs: compositions of allocators as text, `metric(limit(64M, arena(page, min_align=8)))`.
+"""Specs: compositions of allocators as text: `metric(limit(64M, arena(page, min_align=8)))`.
 
     spec    = name [ "(" [ argument { "," argument } ] ")" ]
     argument = [ option "=" ] ( spec | size | number | "true" | "false" )
 
-Sizes are in bytes and may end in K, M, G or T. `parse_spec` builds what a spec says, and the `repr` of an allocator is
-its spec. `ENTRIES` is the one table of names: parser, error messages and documentation are made from it.
+Sizes are in bytes and may end in K, M, G or T. `parse_spec` builds the allocator that a spec describes, and the `repr`
+of an allocator is its spec. The parser, the error messages and the documentation all use one table, `ENTRIES`.
 """
 # Not compiled: it is not worth the time that compiling takes.
 
@@ -42,7 +42,7 @@ DEPTH_LIMIT: Final = 100
 
 
 class Parameter:
-    """A parameter of an allocator. One without a default is given by place, one with a default by name."""
+    """A parameter of an allocator: positional if it has no default, else named."""
 
     __slots__ = ("default", "kind", "name")
 
@@ -50,12 +50,12 @@ class Parameter:
         #: One of "allocator", "size", "number", "flag".
         self.kind: Final = kind
         self.name: Final = name
-        #: As it would be written in a spec; empty where the parameter must be given.
+        #: As written in a spec; empty if the parameter is required.
         self.default: Final = default
 
 
 class Entry:
-    """An allocator that specs can name. `make` takes the parameters without default by place, the others by name."""
+    """An allocator that specs can name. `make` takes positional parameters and named options, as the spec does."""
 
     __slots__ = ("make", "name", "options", "places", "summary")
 
@@ -68,7 +68,7 @@ class Entry:
 
     @property
     def usage(self) -> str:
-        """How it is written, with the defaults of its options."""
+        """Its syntax, with the defaults of its options."""
         parts = [parameter.name for parameter in self.places]
         parts += [f"{name}={parameter.default}" for name, parameter in self.options.items()]
         return f"{self.name}({', '.join(parts)})" if parts else self.name
@@ -93,7 +93,7 @@ def _pool(
 
 
 def _buffer(size: int) -> Region:
-    """A buffer of its own for an allocator; unmapped with the last view of it."""
+    """A private buffer for an allocator, unmapped with the last view of it."""
     block = PageAlloc().allocate(Layout(size, 16))
     return block.region.part(block.address, size)
 
@@ -105,7 +105,7 @@ ENTRIES: Final = (
     Entry(
         "arena",
         Arena,
-        "bumps down through chunks of its parent, as oxc's does",
+        "bumps down through chunks of its parent, like oxc's arena",
         _PARENT,
         Parameter("min_align", "number", "1"),
         Parameter("capacity", "size", "0"),
@@ -114,7 +114,7 @@ ENTRIES: Final = (
     Entry(
         "fixed",
         _fixed,
-        "an arena of one chunk, in a buffer of its own of that size",
+        "an arena of one chunk, in a private buffer of that size",
         Parameter("size", "size"),
         Parameter("min_align", "number", "1"),
     ),
@@ -129,15 +129,15 @@ ENTRIES: Final = (
     Entry(
         "stack",
         _stack,
-        "last in, first out, in a buffer of its own of that size",
+        "last in, first out, in a private buffer of that size",
         Parameter("size", "size"),
         Parameter("strict", "flag", "false"),
     ),
-    Entry("metric", MetricAllocator, "counts what goes through to its parent", _PARENT),
+    Entry("metric", MetricAllocator, "counts the blocks and bytes of its parent", _PARENT),
     Entry(
         "limit",
         _limit,
-        "refuses what would take its parent beyond a number of bytes",
+        "limits the bytes in use",
         Parameter("size", "size"),
         _PARENT,
     ),
@@ -154,7 +154,7 @@ ENTRIES: Final = (
     Entry(
         "binning",
         BinningAllocator,
-        "pools for small sizes, its parent for the others",
+        "pools for small sizes, its parent for larger ones",
         _PARENT,
         Parameter("smallest", "size", "16"),
         Parameter("largest", "size", "1K"),
@@ -162,7 +162,7 @@ ENTRIES: Final = (
     Entry(
         "fallback",
         FallbackAllocator,
-        "the first of two, and the second where that refuses",
+        "the first allocator, or the second when the first refuses",
         Parameter("first", "allocator"),
         Parameter("second", "allocator"),
     ),
@@ -186,20 +186,20 @@ ENTRIES: Final = (
         Parameter("every", "number", "none"),
         Parameter("times", "number", "none"),
     ),
-    Entry("retry", RetryAllocator, "collects garbage and tries again where its parent refuses", _PARENT),
-    Entry("tracing", TracingAllocator, "records what is asked of its parent", _PARENT),
-    Entry("call_sites", CallSiteAllocator, "counts for each place in the source", _PARENT),
+    Entry("retry", RetryAllocator, "collects garbage and tries again when its parent refuses", _PARENT),
+    Entry("tracing", TracingAllocator, "records every operation", _PARENT),
+    Entry("call_sites", CallSiteAllocator, "counts by source line", _PARENT),
     Entry("tracemalloc", TracemallocAllocator, "shows its blocks to tracemalloc", _PARENT),
-    Entry("locked", LockedAllocator, "lets one thread at a time into its parent", _PARENT),
+    Entry("locked", LockedAllocator, "admits one thread at a time", _PARENT),
 )
 
 _BY_NAME: Final = {entry.name: entry for entry in ENTRIES}
 
 
 def parse_spec(spec: str) -> Allocator:
-    """Build the allocator that a spec describes. Raises `SpecError` where it makes no sense.
+    """Build the allocator that a spec describes. Raises `SpecError` if it is malformed.
 
-    A size that no machine has raises `AllocError` where the memory is wanted at once, as for `stack`.
+    Raises `AllocError` if a buffer that is allocated immediately, such as that of `stack`, is too large.
     """
     parser = _Parser(spec)
     allocator = parser.allocator(0)
@@ -208,7 +208,7 @@ def parse_spec(spec: str) -> Allocator:
 
 
 def spec_table() -> str:
-    """Every allocator that a spec can name, with the defaults of its options and, on the next line, what it does."""
+    """Every allocator that a spec can name: its syntax with defaults and, on the next line, what it does."""
     return "\n".join(f"{entry.usage}\n    {entry.summary}" for entry in ENTRIES)
 
 
@@ -327,7 +327,7 @@ class _Parser:
 
 
 _TOKEN: Final = re.compile(r"\s+|[(),=]|[A-Za-z0-9_.-]+")
-#: The default of a number that may be missing.
+#: The default of an optional number.
 _NONE: Final = "none"
 _FLAGS: Final[dict[str, Any]] = {"true": True, "false": False}
 

@@ -1,4 +1,4 @@
-"""Spelling: the name that a misspelled one was probably meant to be."""
+"""Spelling: suggests the name that was probably meant."""
 # Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ MAX_LENGTH: Final = 48
 
 
 def closest(name: str, candidates: list[str]) -> str:
-    """The candidate nearest to `name`, the first of several; empty where none is near.
+    """The candidate nearest to `name`, the first of equals; empty if none is near.
 
-    Near is a third of the name's characters, and at least one edit.
+    A candidate is near if it takes no more edits than a third of the name's characters, or one edit.
     """
     best = ""
     allowed = max(1, len(name) // 3)
@@ -30,7 +30,7 @@ def closest(name: str, candidates: list[str]) -> str:
 
 
 def distance(left: str, right: str) -> int:
-    """How many characters to insert, remove, replace or swap with their neighbour make `left` into `right`.
+    """The number of insertions, deletions, replacements and swaps of neighbours that turn `left` into `right`.
 
     The optimal string alignment distance: no part is edited twice.
     """

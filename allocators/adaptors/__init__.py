@@ -1,1 +1,1 @@
-"""Adaptors: allocators that forward to a parent, and count, check, limit or share on the way."""
+"""Adaptors: allocators that forward to a parent and add counting, checks, limits or locking."""

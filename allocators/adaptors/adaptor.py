@@ -1,14 +1,14 @@
-"""Adaptor: an allocator that forwards to a parent. What all of them share, whatever they add.
+"""Adaptor: the base of allocators that forward to a parent.
 
-`Adaptor` passes on what an allocator may offer beside the six methods: `owns`, pages, checkpoints, `reset`, `close`.
-One that keeps an account of blocks overrides the hooks, to learn that the parent has dropped blocks wholesale.
-`CountingAdaptor` does so for the sum of all blocks, with a `Ledger`; `records.RecordingAdaptor` for each of them. The
-six methods, and `resize_in_place`, are theirs.
+`Adaptor` forwards the optional operations: `owns`, pages, checkpoints, `reset`, `close`. Subclasses implement the six
+methods and `resize_in_place`. A subclass that tracks blocks overrides the hooks to learn when the parent drops blocks
+in bulk: `CountingAdaptor` tracks their number and total size, with a `Ledger`; `records.RecordingAdaptor` tracks each
+block.
 
-A parent may call out while it works: to a callback, or to a finaliser, which use this allocator in turn. So a block is
-in the account only while nothing is being done to it. It enters when the parent has returned it, and leaves before the
-parent gets it back; where the parent raises, and the block has not ended, it returns to its place. The same goes for
-all the blocks that a restore or a reset drops.
+A parent may run a callback or a finaliser, which may in turn use this allocator. So a block is tracked only while no
+operation on it is in progress. It is added after the parent has returned it and removed before the parent gets it back;
+if the parent raises and the block has not ended, it is put back. The same holds for all blocks that a restore or a
+reset drops.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ from allocators.scope import (
 
 A = TypeVar("A", bound=Allocator)
 
-#: In place of the number of a checkpoint: all blocks.
+#: Stands for all blocks in place of a checkpoint number.
 ALL_BLOCKS: Final = -1
 
 
 @mypyc_attr(native_class=True, allow_interpreted_subclasses=True)
 class Adaptor(BaseAllocator, Generic[A]):
-    """Forwards to `parent` everything but the six methods."""
+    """Forwards everything except the six methods to `parent`."""
 
     __slots__ = ("_parent", "_up")
 
     def __init__(self, parent: A) -> None:
         self._parent: Final[A] = parent
-        #: The same, for calls.
+        #: The same, as a `BaseAllocator`: what calls go through.
         self._up: Final = as_base(parent)
 
     @property
@@ -60,15 +60,15 @@ class Adaptor(BaseAllocator, Generic[A]):
 
     @property
     def page_size(self) -> int:
-        """Bytes in a page of the parent; AttributeError where it does not hand out whole pages."""
+        """Bytes in a page of the parent; AttributeError if it does not hand out whole pages."""
         try:
             return as_pages(self._parent).page_size
         except MisuseError as error:
-            # As if there were no such attribute: so an adaptor is one of `Pages` where its parent is.
+            # As if the attribute were missing, so that an adaptor satisfies `Pages` only if its parent does.
             raise AttributeError(str(error)) from None
 
     def protect(self, block: Block, access: Access, offset: int = 0, size: int | None = None) -> None:
-        """Forwarded to a parent that hands out whole pages; `MisuseError` for any other."""
+        """Forward to the parent; `MisuseError` if it does not hand out whole pages."""
         as_pages(self._parent).protect(block, access, offset, size)
 
     def _checkpoint_number(self) -> int:
@@ -79,20 +79,20 @@ class Adaptor(BaseAllocator, Generic[A]):
         """Hook: the parent has taken a checkpoint."""
 
     def _detach(self, number: int) -> object:
-        """Hook: take the blocks made since a checkpoint out of the account, or all of them for `ALL_BLOCKS`."""
+        """Hook: stop tracking the blocks allocated since a checkpoint, or all for `ALL_BLOCKS`, and return them."""
         return None
 
     def _attach(self, blocks: Any) -> None:
-        """Hook: put back what `_detach` has taken out: the parent has refused."""
+        """Hook: the parent has refused; track the blocks from `_detach` again."""
 
     def _dropped(self, blocks: Any, number: int) -> None:
-        """Hook: the parent has dropped what `_detach` has taken out for that number."""
+        """Hook: the parent has dropped the blocks from `_detach`, which was called with this number."""
 
     def _check_reset(self) -> None:
         check_reset(self._parent)
 
     def reset(self, policy: ResetPolicy | None = None) -> None:
-        """Reset the parent, by a policy if one is given; every live block is gone then."""
+        """Reset the parent, with a policy if given, which ends every live block."""
         check_reset(self._parent)
         blocks = self._detach(ALL_BLOCKS)
         try:
@@ -103,20 +103,20 @@ class Adaptor(BaseAllocator, Generic[A]):
         self._dropped(blocks, ALL_BLOCKS)
 
     def _settle(self, blocks: object, number: int, error: BaseException) -> None:
-        """The parent has raised: it has either refused, or done everything and then complained."""
+        """The parent has raised: it has either refused, or completed the operation and then raised."""
         if refused(error):
             self._attach(blocks)
         else:
             self._dropped(blocks, number)
 
     def checkpoint(self) -> Checkpoint:
-        """Remember the parent's state, for `restore`."""
+        """Save the parent's state for `restore`."""
         point = checkpoint_through(self, self._parent, self._checkpoint_number())
         self._checkpointed()
         return point
 
     def restore(self, point: Checkpoint) -> None:
-        """Take the parent back to a checkpoint; blocks allocated since are gone then."""
+        """Return the parent to a checkpoint, which ends the blocks allocated since."""
         if point.allocator is not self:
             raise MisuseError("the checkpoint is of another allocator")
         number: int = point.count
@@ -129,22 +129,22 @@ class Adaptor(BaseAllocator, Generic[A]):
         self._dropped(blocks, number)
 
     def scope(self) -> Scope[Self]:
-        """A `with` block that ends by restoring the state at its start."""
+        """A `with` block that restores the state at its start when it ends."""
         return Scope(self)
 
     def close(self) -> None:
-        """Close the parent. What was counted stays to be read: a block that is still live was never given back."""
+        """Close the parent. The counts remain readable: a block that is still live was never freed."""
         close_parent(self._parent)
 
 
 @mypyc_attr(native_class=True, allow_interpreted_subclasses=True)
 class CountingAdaptor(Adaptor[A], Generic[A]):
-    """Counts the live blocks and their bytes: those that were asked for, whatever the parent hands out.
+    """Counts the live blocks and their requested bytes.
 
-    It hands out exactly the requested sizes, so the layout that fits a block has just the block's size; any other is a
-    `MisuseError`. That is as much as sums can tell. A block that somebody else has from the same parent, and gives back
-    here, is counted as if it were from here, and in the end a rightful one is refused. Recording adaptors and
-    `DebugAllocator` know each of their blocks, and refuse all others.
+    It hands out exactly the requested sizes, so a layout fits a block only if it has the block's size; any other is a
+    `MisuseError`. Totals cannot detect more: a block that was allocated directly from the parent and is freed here is
+    counted as this allocator's own, and a later valid free may be refused. Recording adaptors and `DebugAllocator` know
+    each of their blocks and refuse all others.
     """
 
     __slots__ = ("_ledger", "_live_blocks", "_live_bytes")
@@ -166,7 +166,7 @@ class CountingAdaptor(Adaptor[A], Generic[A]):
         return self._live_blocks
 
     def _added(self, block: Block, size: i64) -> Block:
-        """The parent has allocated a block for `size` bytes: count it, and return it with that size."""
+        """Count a block that the parent has allocated for `size` bytes, and return it with that size."""
         self._live_bytes += size
         self._live_blocks += 1
         if self._ledger.open:
@@ -174,7 +174,7 @@ class CountingAdaptor(Adaptor[A], Generic[A]):
         return block if block.size == size else Block(block.address, size, block.region)
 
     def resize_in_place(self, block: Block, old: Layout, new: Layout) -> Block | None:
-        """As the parent does it: grow or shrink without moving, or return None and change nothing."""
+        """Forward to the parent: grow or shrink without moving, or return None and change nothing."""
         self._check_resize(block, old)
         region = block.region
         try:
@@ -185,7 +185,7 @@ class CountingAdaptor(Adaptor[A], Generic[A]):
         return None if resized is None else self._resized(region, resized, old, new)
 
     def _uncounted(self, block: Block, layout: Layout) -> MisuseError:
-        """The error for a block that cannot be among those counted."""
+        """The error for a block that cannot be one of those counted."""
         if block.region.memory is None:
             return released(block)
         if layout.size != block.size:
@@ -193,7 +193,7 @@ class CountingAdaptor(Adaptor[A], Generic[A]):
         return MisuseError(f"{block!r} was not allocated through {self!r}")
 
     def deallocate(self, block: Block, layout: Layout) -> None:
-        # Written once more in `MetricAllocator`, to the same effect: it is its hot path.
+        # `MetricAllocator` repeats this inline on its hot path.
         size = layout.size
         if size != block.size or self._live_blocks == 0 or size > self._live_bytes:
             raise self._uncounted(block, layout)
@@ -212,7 +212,7 @@ class CountingAdaptor(Adaptor[A], Generic[A]):
     def _not_removed(
         self, error: BaseException, block: Block, region: Region, page: dict[Region, tuple[int, int]] | None
     ) -> bool:
-        """The parent has raised instead of taking a block back: count it again, unless it has ended all the same."""
+        """The parent has raised while freeing a block: count the block again unless it has ended."""
         if block.region is not region or (region.memory is None and not refused(error)):
             return False
         self._live_bytes += block.size
@@ -221,14 +221,14 @@ class CountingAdaptor(Adaptor[A], Generic[A]):
         return True
 
     def _removed(self, size: i64) -> None:
-        """Hook: a block has been given back."""
+        """Hook: a block has been freed."""
 
     def _check_resize(self, block: Block, old: Layout) -> None:
         if old.size != block.size or self._live_blocks == 0 or old.size > self._live_bytes:
             raise self._uncounted(block, old)
 
     def _not_resized(self, block: Block, region: Region, old: Layout) -> None:
-        """The parent has raised instead of resizing a block: it is gone if the parent has ended it all the same."""
+        """The parent has raised while resizing a block: stop counting the block if it has ended."""
         if block.region is not region:
             self._live_bytes -= old.size
             self._live_blocks -= 1
@@ -237,14 +237,14 @@ class CountingAdaptor(Adaptor[A], Generic[A]):
             self._removed(old.size)
 
     def _resized(self, region: Region, block: Block, old: Layout, new: Layout) -> Block:
-        """The parent has made `block` of one in `region`: count, and return it with the new size."""
+        """The parent has resized a block in `region` to `block`: count it, and return it with the new size."""
         self._live_bytes += new.size - old.size
         if self._ledger.open:
             self._ledger.resized(region, old.size, block.region, new.size)
         return block if block.size == new.size else Block(block.address, new.size, block.region)
 
     def _lost(self, blocks: int, size: int) -> None:
-        """Hook: the parent has dropped live blocks at once, of so many bytes."""
+        """Hook: the parent has dropped `blocks` live blocks of `size` bytes in total."""
 
     def _checkpoint_number(self) -> int:
         return self._ledger.depth
@@ -275,7 +275,7 @@ class CountingAdaptor(Adaptor[A], Generic[A]):
 
 @mypyc_attr(native_class=True)
 class _Detached:
-    """What a restore or a reset is about to drop: pages of the ledger, and the number and size of the blocks."""
+    """The blocks that a restore or a reset is about to drop: ledger pages, number and total size."""
 
     __slots__ = ("blocks", "pages", "size")
 

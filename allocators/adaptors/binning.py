@@ -1,14 +1,13 @@
-"""BinningAllocator: routes by size, each bin to an allocator of its own, the rest to the parent.
+"""BinningAllocator: routes each request by size to the allocator of a bin, or to the parent.
 
-A request goes to the smallest bin that is as large as its size and its alignment. By default the bins are pools of
-power-of-two sizes over the parent, so that small blocks are freed in any order and reused without fragmentation, while
-large ones are the parent's business; as RMM's binning resource.
+A request goes to the smallest bin that holds both its size and its alignment. By default the bins are pools of
+power-of-two sizes over the parent: small blocks are freed in any order and reused without fragmentation, and large ones
+go to the parent, as in RMM's binning resource.
 
-A block belongs to the bin of its layout: growing or shrinking within a bin is the bin's own affair, across bins the
-block moves. Blocks are handed out with exactly the requested size, so that the layout which frees a block names its
-bin.
+A block belongs to the bin of its layout. A resize within a bin is forwarded to the bin; across bins the block moves.
+Blocks have exactly the requested size, so the layout that frees a block identifies its bin.
 
-Costs: a search through the bins, some ten comparisons. Half of a pool's slot is wasted at worst, a quarter on average.
+Costs: a search through the bins, some ten comparisons. Up to half of a pool's slot is wasted, a quarter on average.
 """
 
 from __future__ import annotations
@@ -44,10 +43,10 @@ LARGEST: Final = 1024
 
 @mypyc_attr(native_class=True)
 class BinningAllocator(BaseAllocator, Generic[A]):
-    """Pools for requests up to `largest` bytes, in powers of two from `smallest` on; `parent` for all above.
+    """Serves requests up to `largest` bytes from pools, in powers of two from `smallest` on, and others from `parent`.
 
-    `bins` replaces the pools by allocators of your own, each under the largest size that it serves. None of them may
-    take its memory from `parent` where resets and scopes are wanted. Closing closes them.
+    `bins` replaces the pools with custom allocators, keyed by the largest size that each serves. For resets and scopes
+    to work, none of them may allocate from `parent`. `close` closes them.
     """
 
     __slots__ = ("_allocators", "_bins", "_largest", "_parent", "_pools", "_sizes", "_smallest", "_up")
@@ -66,7 +65,7 @@ class BinningAllocator(BaseAllocator, Generic[A]):
         self._largest: Final = largest
         self._pools: list[PoolAllocator[A]] = []
         self._allocators: list[Allocator] = []
-        #: What each bin serves at most, in rising order, and the bins, for calls.
+        #: The largest size that each bin serves, in ascending order, and the bins as `BaseAllocator`s.
         self._sizes: list[int] = []
         self._bins: list[BaseAllocator] = []
         if bins is None:
@@ -91,7 +90,7 @@ class BinningAllocator(BaseAllocator, Generic[A]):
 
     @property
     def bins(self) -> dict[int, Allocator]:
-        """The bins, by the largest size that each one serves."""
+        """The bins by the largest size that each serves."""
         return dict(zip(self._sizes, self._allocators, strict=True))
 
     def _route(self, layout: Layout) -> BaseAllocator:
@@ -146,7 +145,7 @@ class BinningAllocator(BaseAllocator, Generic[A]):
         return any([owned_by(allocator, block) for allocator in [*self._allocators, self._parent]])
 
     def reset(self, policy: ResetPolicy | None = None) -> None:
-        """Reset the parent, by a policy if one is given, and with it the pools; or the bins that are your own, too."""
+        """Reset the parent, with a policy if given, and all bins."""
         if not self._pools:
             reset_all([self._parent, *self._allocators], policy)
             return
@@ -169,19 +168,19 @@ class BinningAllocator(BaseAllocator, Generic[A]):
                 check_reset(allocator)
 
     def checkpoint(self) -> Checkpoint:
-        """Remember the state of bins and parent, for `restore`. `MisuseError` where one of them has no checkpoints."""
+        """Save the state of bins and parent for `restore`. `MisuseError` if one of them has no checkpoints."""
         return checkpoint_all(self, [*self._allocators, self._parent])
 
     def restore(self, point: Checkpoint) -> None:
-        """Take all of them back to a checkpoint; blocks allocated since are revoked."""
+        """Return all of them to a checkpoint and revoke the blocks allocated since."""
         restore_all(self, [*self._allocators, self._parent], point)
 
     def scope(self) -> Scope[Self]:
-        """A `with` block that ends by restoring the state at its start."""
+        """A `with` block that restores the state at its start when it ends."""
         return Scope(self)
 
     def close(self) -> None:
-        """Close the bins, and then the parent."""
+        """Close the bins, then the parent."""
         close_all([*self._allocators, self._parent])
 
     def __repr__(self) -> str:

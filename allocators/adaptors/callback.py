@@ -1,8 +1,7 @@
-"""CallbackAllocator, made from two Python functions, and RetryAllocator, which asks a function before it gives up.
+"""CallbackAllocator, made from two Python functions, and RetryAllocator, which calls a function when memory runs out.
 
-`CallbackAllocator` is the way to any memory that Python can reach: a C library's malloc, shared memory, a device's
-mapped buffer. Beside the calls it keeps, for each live block, what the first function returned, and hands that to the
-second.
+`CallbackAllocator` allocates from any memory that Python can reach: a C library's malloc, shared memory, a mapped
+device buffer. For each live block it keeps what the first function returned and passes that to the second.
 """
 # Not compiled: it is not worth the time that compiling takes.
 
@@ -32,7 +31,7 @@ A = TypeVar("A", bound=Allocator)
 
 @mypyc_attr(native_class=True)
 class _Lent:
-    """A live block: what the callback returned for it, the layout that it was asked for, and all its memory."""
+    """A live block: what the callback returned, the layout it was called with, and all of that memory."""
 
     __slots__ = ("layout", "memory", "whole")
 
@@ -44,14 +43,15 @@ class _Lent:
 
 @mypyc_attr(native_class=True)
 class CallbackAllocator(BaseAllocator):
-    """Memory from `allocate_memory`, given back by `free_memory`.
+    """Memory from `allocate_memory`, freed by `free_memory`.
 
-    `allocate_memory(layout)` returns at least `layout.size` bytes as any writable buffer, or as an address; None, 0 or
-    a MemoryError mean that there are none. `free_memory(memory, layout)` gets just what came back, and the same layout.
+    `allocate_memory(layout)` returns at least `layout.size` bytes as any writable buffer or as an address; None, 0 or a
+    MemoryError means that no memory is available. `free_memory(memory, layout)` receives that return value and the same
+    layout.
 
-    `align` is the alignment that the function always provides, by default that of malloc. For any larger one it is
-    asked for more bytes, with a layout of alignment `align`, and the block is the aligned part. Blocks of size zero
-    never reach the functions.
+    `align` is the alignment that the function guarantees, by default that of malloc. For a larger alignment the request
+    has alignment `align` and more bytes, and the block is the aligned part. Blocks of size zero do not call the
+    functions.
     """
 
     __slots__ = ("_align", "_allocate_memory", "_free_memory", "_live")
@@ -70,7 +70,7 @@ class CallbackAllocator(BaseAllocator):
 
     @property
     def live_blocks(self) -> int:
-        """Number of live blocks, those of size zero not counted."""
+        """Number of live blocks, excluding those of size zero."""
         return len(self._live)
 
     def allocate(self, layout: Layout) -> Block:
@@ -114,9 +114,9 @@ class CallbackAllocator(BaseAllocator):
         block.release()
 
     def _give_back(self, key: Region, lent: _Lent) -> None:
-        # The function may use this allocator, even close it: from here on the block is none of its blocks.
+        # The function may use this allocator, or even close it, so the block is removed first.
         del self._live[key]
-        # And it must find nobody looking at the memory, or it could not resize or unmap it.
+        # A live view would keep the function from resizing or unmapping the memory.
         key.let_go()
         lent.whole.close()
         try:
@@ -127,7 +127,7 @@ class CallbackAllocator(BaseAllocator):
         key.close()
 
     def _take_again(self, key: Region, lent: _Lent) -> None:
-        """The function has raised: the block is live as before, if its memory is still what it was."""
+        """The function has raised: make the block live again if its memory is unchanged."""
         with suppress(MisuseError, BufferError, ValueError, TypeError):
             lent.whole = _region(lent.memory, lent.layout)
             key.memory = lent.whole.part(key.address, key.size).memory
@@ -137,13 +137,13 @@ class CallbackAllocator(BaseAllocator):
         return block.region in self._live
 
     def close(self) -> None:
-        """Give back all live blocks, the newest first, and revoke them.
+        """Free all live blocks, newest first, and revoke them.
 
-        Where the function raises, that block stays live, and the first error is raised when all others are given back.
+        If the function raises, that block stays live, and the first error is raised once all others are freed.
         """
         first: BaseException | None = None
         for key, lent in reversed(list(self._live.items())):
-            # The function may have given back others.
+            # The function may have freed others.
             if key in self._live:
                 try:
                     self._give_back(key, lent)
@@ -157,7 +157,7 @@ class CallbackAllocator(BaseAllocator):
 
 
 def _region(memory: Memory, layout: Layout) -> Region:
-    """What a callback returned for a layout, as a region. Raises `MisuseError` where it does not fit."""
+    """What a callback returned for a layout, as a region. Raises `MisuseError` if it is too small or misaligned."""
     if isinstance(memory, int):
         size: int = layout.size
         view = memoryview((ctypes.c_ubyte * size).from_address(memory)).cast("B")
@@ -171,10 +171,10 @@ def _region(memory: Memory, layout: Layout) -> Region:
 
 @mypyc_attr(native_class=True)
 class RetryAllocator(Adaptor[A], Generic[A]):
-    """Calls `on_failure(layout)` when `parent` refuses a request, and tries again for as long as that returns True.
+    """Calls `on_failure(layout)` when `parent` refuses a request, and tries again while that returns True.
 
-    The function may free memory meanwhile, through this allocator too: empty a cache, raise a limit, add swap. As RMM's
-    failure callback. Without a function, Python's garbage is collected and the request tried once more.
+    The function may free memory, through this allocator too: empty a cache, raise a limit, add swap. It works like
+    RMM's failure callback. Without a function, it collects Python's garbage and tries once more.
     """
 
     __slots__ = ("_on_failure",)
@@ -244,7 +244,7 @@ class RetryAllocator(Adaptor[A], Generic[A]):
             attempt += 1
 
     def resize_in_place(self, block: Block, old: Layout, new: Layout) -> Block | None:
-        """As the parent does it, once: where a block cannot stay, no memory is missing yet."""
+        """Forward to the parent once: a block that cannot be resized in place does not mean that memory has run out."""
         return self._up.resize_in_place(block, old, new)
 
     def __repr__(self) -> str:

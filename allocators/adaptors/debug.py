@@ -1,31 +1,30 @@
-"""DebugAllocator: finds out who misuses memory, and says where it came from.
+"""DebugAllocator: detects misuse of memory and reports the call stacks behind it.
 
-Layout: each block lies inside a larger one of the parent,
+Layout: each block lies inside a larger block of the parent,
 
     canary ... | the block | canary
 
-with a known pattern on both sides, the front one rounded up to the alignment. Fresh bytes are 0xAA, unless zeroed. A
-freed block is filled with 0x55 and kept in *quarantine*, so that its address is not handed out again while a stale
-pointer may still be about; the quarantine is a queue of bounded size, and a block that leaves it goes to the parent.
-Growing and shrinking always move, so that use of the old address is found every time and not just now and then. Every
-block is handed out through a key of its own, so any copy of a freed `Block` raises on use.
+with a known pattern on both sides; the front canary is rounded up to the alignment. Fresh bytes are 0xAA, unless
+zeroed. A freed block is filled with 0x55 and kept in *quarantine*, so that its address is not reused while stale
+pointers may exist; the quarantine is a queue of bounded size, and a block that leaves it goes to the parent. Grow and
+shrink always move the block, so use of the old address is always detected. Every block is handed out through its own
+key, so any copy of a freed `Block` raises on use.
 
-What is found, and when:
+What is detected, and when:
 
-* double free, and grow or shrink of a freed block: at once, `DoubleFreeError` with the stacks of the allocation and of
-  the first free, while the block is in quarantine;
-* a wrong size or alignment, an address inside a block, a block of another allocator: at once, `MisuseError`;
-* bytes written just before or behind a block: when it is freed or resized, by `check`, and at a scope's end, a reset or
-  `close`, `CorruptionError`;
-* bytes written after the free: when the block leaves the quarantine, and by the same, `CorruptionError`;
-* leaks: by `close`, `LeakError`, after all memory was given back. Blocks that a scope or a reset ends are no leaks.
+* double free, and grow or shrink of a freed block: immediately, as `DoubleFreeError` with the stacks of the allocation
+  and of the first free while the block is in quarantine;
+* a wrong size or alignment, an address inside a block, a block of another allocator: immediately, as `MisuseError`;
+* writes just before or past the end of a block: when it is freed or resized, in `check`, and at the end of a scope, a
+  reset or `close`, as `CorruptionError`;
+* writes after the free: when the block leaves the quarantine, and at the same points, as `CorruptionError`;
+* leaks: in `close`, as `LeakError`, after all memory has been freed. Blocks that a scope or a reset ends do not leak.
 
-An operation that raises has changed nothing but the quarantine; only at a scope's end and at a reset is what was found
-raised after the deed. That is true of exceptions out of signal handlers too, such as KeyboardInterrupt, at whatever
-moment they come; only an operation that was done but for its return is not undone: a block that its caller never got to
-see is a leak.
+An operation that raises has changed nothing but the quarantine, except that the end of a scope and a reset complete
+first and then raise. This includes exceptions from signal handlers, such as KeyboardInterrupt, at any point; but an
+operation interrupted just before it returns is not undone, and a block that never reached its caller is a leak.
 
-Costs: microseconds a block, most of it for the stacks; some dozen bytes beside each block, and the quarantine.
+Costs: microseconds per block, mostly for the stacks; some dozen bytes around each block, and the quarantine.
 """
 # Not compiled: it is not worth the time that compiling takes.
 
@@ -49,26 +48,26 @@ from allocators.uncopyable import Uncopyable
 
 A = TypeVar("A", bound=Allocator)
 
-#: What fresh and freed bytes are filled with, as in Zig.
+#: The fill bytes of fresh and freed memory, as in Zig.
 UNDEFINED: Final = 0xAA
 FREED: Final = 0x55
 
-#: Not one byte over and over: whoever runs over the end writes such runs himself.
+#: Not one repeated byte: overruns often write runs of one byte.
 _CANARY: Final = bytes.fromhex("c3 5a 96 e1 3c a7 69 1e d2 4b 87 f0 2d b4 78 0f")
 _STEP: Final = 1 << 16
 _UNDEFINED_BYTES: Final = bytes([UNDEFINED]) * _STEP
 _FREED_BYTES: Final = bytes([FREED]) * _STEP
 _CANARY_BYTES: Final = _CANARY * (_STEP // len(_CANARY))
 
-#: What a block counts for in quarantine at least: its record takes about as much.
+#: The minimum that a block counts for in quarantine: about the size of its record.
 _RECORD_SIZE: Final = 256
 
 
 class BlockRecord(Uncopyable):
-    """What is known of one block.
+    """What is known about one block.
 
-    `number` counts the allocations from 0. `allocated` and `freed` are the stacks of the calls, `freed` is None while
-    the block is live.
+    `number` counts the allocations from 0. `allocated` and `freed` are call stacks; `freed` is None while the block
+    is live.
     """
 
     __slots__ = (
@@ -91,22 +90,22 @@ class BlockRecord(Uncopyable):
         self.address: Final = outer.address + front
         self.allocated: Final = allocated
         self.freed: CallStack | None = None
-        #: Whether its bytes are those of freed ones.
+        #: Whether it has been filled with `FREED`.
         self._poisoned = False
         self._outer: Final = outer
         self._outer_layout: Final = outer_layout
         self._front: Final = front
-        #: Whether the parent is just getting it back.
+        #: Whether the parent is currently freeing it.
         self._leaving = False
         self._key: Final = self._make_key()
 
     def _make_key(self) -> Region:
-        """The region to hand the block out through, which ends with the parent's block."""
+        """The region through which the block is handed out; it ends with the parent's block."""
         whole = self._outer.region
         return whole.lend(self.address if self.layout.size else whole.address, self.layout.size)
 
     def _stray_write(self) -> str:
-        """Which byte around the block is not what it was set to, or in it if that was poisoned; empty if none."""
+        """Describes a changed byte around the block, or in it if it was poisoned; empty if there is none."""
         size = self.layout.size
         memory = self._outer.view
         begin = self._front
@@ -125,7 +124,7 @@ class BlockRecord(Uncopyable):
         return ""
 
     def report(self) -> str:
-        """The block and its stacks, in words."""
+        """The block and its stacks as text."""
         lines = [f"{self}, allocated at", *self.allocated.lines()]
         if self.freed is not None:
             lines.append("freed at")
@@ -144,12 +143,12 @@ class BlockRecord(Uncopyable):
 class DebugAllocator(Adaptor[A], Generic[A]):
     """Checks every use of the blocks of `parent`.
 
-    `depth`: how many frames of each stack to keep; 0 for none. `canary`: bytes on each side of a block. `quarantine`:
-    bytes of freed blocks to keep back; 0 for none. `raise_leaks`: whether `close` raises `LeakError` for what is live;
-    it can be read from `leaks()` either way.
+    `depth`: frames to keep of each stack; 0 for none. `canary`: bytes on each side of a block. `quarantine`: bytes of
+    freed blocks to hold back; 0 for none. `raise_leaks`: whether `close` raises `LeakError` for live blocks; `leaks()`
+    lists them either way.
 
-    Used in a `with` block that an exception leaves, it adds what it finds to that exception as a note instead of
-    raising: what a failing program leaves behind is not what has gone wrong.
+    If an exception leaves its `with` block, it adds its findings to that exception as a note instead of raising, so as
+    not to hide the original error.
     """
 
     __slots__ = ("_canary", "_depth", "_kept", "_leaked", "_live", "_next", "_quarantine", "_quarantine_size", "_raise")
@@ -166,7 +165,7 @@ class DebugAllocator(Adaptor[A], Generic[A]):
         self._raise: Final = raise_leaks
         #: By key, in the order of allocation.
         self._live: dict[Region, BlockRecord] = {}
-        #: Freed blocks that the parent has not got back, by key, the oldest first, and the bytes they count for.
+        #: Freed blocks that are held back from the parent, by key, oldest first, and the bytes they count for.
         self._quarantine: OrderedDict[Region, BlockRecord] = OrderedDict()
         self._kept: i64 = 0
         self._leaked: list[BlockRecord] = []
@@ -178,7 +177,7 @@ class DebugAllocator(Adaptor[A], Generic[A]):
         return len(self._live)
 
     def leaks(self) -> list[BlockRecord]:
-        """The live blocks, the oldest first; once closed, those that were live then."""
+        """The live blocks, oldest first; after `close`, those that were live then."""
         return [*self._leaked, *self._live.values()]
 
     def allocate(self, layout: Layout) -> Block:
@@ -207,7 +206,7 @@ class DebugAllocator(Adaptor[A], Generic[A]):
         except BaseException:
             self._up.deallocate(outer, outer_layout)
             raise
-        # Without a call in between, so that blocks stand in the order of their numbers whatever signal handlers do.
+        # No call in between, so that signal handlers cannot disturb the order of the numbers.
         record.number = self._next
         self._next += 1
         self._live[record._key] = record
@@ -219,7 +218,7 @@ class DebugAllocator(Adaptor[A], Generic[A]):
         except MemoryError as error:
             if not self._quarantine:
                 raise self._refused(error, layout) from error
-        # What is missing may well be what lies in quarantine.
+        # Emptying the quarantine may free enough memory.
         self._evict(0)
         try:
             return self._ask(outer, zeroed)
@@ -269,13 +268,13 @@ class DebugAllocator(Adaptor[A], Generic[A]):
         raise MisuseError(f"{block!r} is {done}, but was not allocated by {self!r}")
 
     def _make_room(self, record: BlockRecord) -> None:
-        """Before a block is freed: let older ones leave the quarantine for it."""
+        """Evict older blocks from the quarantine before `record` is freed."""
         size = _quarantined_size(record)
         if size <= self._quarantine_size:
             self._evict(self._quarantine_size - size)
 
     def _free(self, block: Block, record: BlockRecord) -> None:
-        """End a live block, by quarantine if it is not too large for that."""
+        """End a live block; it goes to the quarantine unless it is too large."""
         self._make_room(record)
         freed = CallStack.here(self._depth)
         kept = _quarantined_size(record)
@@ -292,8 +291,8 @@ class DebugAllocator(Adaptor[A], Generic[A]):
                 self._end(block, record, freed, 0)
 
     def _end(self, block: Block, record: BlockRecord, freed: CallStack, kept: int) -> None:
-        """Make a live block one that was freed, in quarantine if it counts for any bytes there."""
-        # Without any call, so that no signal handler sees it half done.
+        """Mark a live block as freed, and put it into quarantine if `kept` is not 0."""
+        # No calls, so that no signal handler sees a partial change.
         key = record._key
         if kept:
             self._quarantine[key] = record
@@ -305,7 +304,7 @@ class DebugAllocator(Adaptor[A], Generic[A]):
         block.region = RELEASED
 
     def _give_back(self, record: BlockRecord) -> None:
-        """Let the parent have the memory of a block, unless it has it already, or is just getting it."""
+        """Free the parent's block, unless it has been freed or is being freed."""
         if record._leaving or record._outer.released:
             return
         record._leaving = True
@@ -315,12 +314,12 @@ class DebugAllocator(Adaptor[A], Generic[A]):
             record._leaving = False
 
     def _evict(self, kept: int) -> None:
-        """Give the oldest blocks in quarantine back until it counts no more than `kept` bytes."""
+        """Free the oldest blocks in quarantine until it holds at most `kept` bytes."""
         problems: list[str] = []
         while self._quarantine and self._kept > kept:
             record = next(iter(self._quarantine.values()))
             if record._leaving:
-                # This is a call out of its deallocation.
+                # Called from within its deallocation.
                 break
             _note(problems, record)
             try:
@@ -331,7 +330,7 @@ class DebugAllocator(Adaptor[A], Generic[A]):
         _raise_corruption(problems)
 
     def _leave(self, record: BlockRecord) -> None:
-        """Take a block out of the quarantine."""
+        """Remove a block from the quarantine."""
         size = _quarantined_size(record)
         if record._key in self._quarantine:
             del self._quarantine[record._key]
@@ -356,20 +355,20 @@ class DebugAllocator(Adaptor[A], Generic[A]):
         return self._replace(block, self._allocate(new, False), old, new, new.size)
 
     def resize_in_place(self, block: Block, old: Layout, new: Layout) -> Block | None:
-        """Always None: see above."""
+        """Always returns None, since every resize moves the block."""
         self._checked(block, old, "resized")
         return None
 
     def owns(self, block: Block) -> bool:
-        """Whether the block is live here, or its address is that of a block that is live or in quarantine."""
+        """Whether the block is live here, or shares its address with a block that is live or in quarantine."""
         if block.region in self._live:
             return True
         return any([record.address == block.address for record in [*self._live.values(), *self._quarantine.values()]])
 
     def protect(self, block: Block, access: Access, offset: int = 0, size: int | None = None) -> None:
-        """As `Pages` says; a part can be protected of blocks that were allocated with the alignment of a page.
+        """Set the access to pages, as in `Pages`; a range requires a block that was allocated with page alignment.
 
-        All of a block includes the pages that only its canaries are on.
+        Without a range, pages that hold only canaries are included.
         """
         record = self._find(block, "protected")
         pages = as_pages(self._parent)
@@ -384,11 +383,11 @@ class DebugAllocator(Adaptor[A], Generic[A]):
             record._outer.region.lend_again(record._key)
 
     def check(self) -> None:
-        """Look for stray writes around all live blocks and in all of the quarantine: `CorruptionError` names each."""
+        """Look for stray writes around live blocks and in the quarantine; `CorruptionError` lists them all."""
         _raise_corruption(self._problems(0))
 
     def _problems(self, number: i64) -> list[str]:
-        """Stray writes in and around the blocks allocated from a number on."""
+        """Stray writes in and around the blocks numbered `number` and above."""
         self._forget_revoked()
         problems: list[str] = []
         for record in reversed(list(self._live.values())):
@@ -401,13 +400,13 @@ class DebugAllocator(Adaptor[A], Generic[A]):
         return problems
 
     def _forget_revoked(self) -> None:
-        """Forget the blocks whose memory the parent has dropped without being asked here: by a reset of its own."""
+        """Forget the blocks that the parent has dropped without this allocator, as by a direct reset."""
         for record in [*self._live.values(), *self._quarantine.values()]:
             if record._outer.released:
                 self._forget(record)
 
     def _drop(self, number: int, end: int) -> None:
-        """Forget the blocks allocated from a number on and before another: the parent has dropped them."""
+        """Forget the blocks numbered from `number` up to `end`, which the parent has dropped."""
         for record in reversed(list(self._live.values())):
             if record.number < number:
                 break
@@ -452,10 +451,10 @@ class DebugAllocator(Adaptor[A], Generic[A]):
         _raise_corruption(problems)
 
     def close(self) -> None:
-        """Give everything back and close the parent; then raise for what was found.
+        """Free everything and close the parent, then raise for what was found.
 
-        An error of the parent comes first, then `CorruptionError` for stray writes, then `LeakError` for live blocks
-        unless leaks are not to be raised. Closing twice is harmless.
+        An error from the parent takes precedence, then `CorruptionError` for stray writes, then `LeakError` for live
+        blocks, if `raise_leaks` is set. Closing twice is harmless.
         """
         problems = self._problems(0)
         leaked = list(self._live.values())
@@ -529,7 +528,7 @@ def _raise_corruption(problems: list[str]) -> None:
 
 
 def _fill(view: memoryview, pattern: bytes) -> None:
-    """Fill a view with a pattern of 64 KiB, from its beginning, over and over."""
+    """Fill a view with repetitions of a 64 KiB pattern."""
     size = len(view)
     start = 0
     while start < size:
@@ -539,7 +538,7 @@ def _fill(view: memoryview, pattern: bytes) -> None:
 
 
 def _first_difference(view: memoryview, pattern: bytes) -> int:
-    """Index of the first byte that `_fill` with the same pattern would change, or -1."""
+    """Index of the first byte that differs from what `_fill` writes, or -1."""
     size = len(view)
     start = 0
     while start < size:

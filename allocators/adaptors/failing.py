@@ -1,19 +1,18 @@
-"""FailingAllocator: fails on purpose, to see what a program does when memory runs out.
+"""FailingAllocator: fails on purpose, to test how a program behaves when memory runs out.
 
-Every request that may fail counts, from 0: allocating, growing and shrinking, zeroed or not. Which ones fail:
+Every request that may fail is counted from 0: allocate, grow and shrink, zeroed or not. These requests fail:
 
-* `fail_index=n`: request n, and every one after it, as in Zig. A program that tries again with less, as an arena does,
-  cannot slip through.
-* `resize_fail_index=n`: the same for growing and shrinking alone, with an index of their own.
-* `every=n`: each n-th request, that is those with index n - 1, 2n - 1, ...
-* `when=f`: those for which `f(index, layout)` is true.
+* `fail_index=n`: request n and every later one, as in Zig. Retrying with a smaller size, as an arena does, fails too.
+* `resize_fail_index=n`: the same for grow and shrink only, which have their own index.
+* `every=n`: every n-th request, that is, those with index n - 1, 2n - 1, ...
+* `when=f`: requests for which `f(index, layout)` is true.
 
-`times` bounds how many are failed in all: `fail_index=3, times=1` fails only request 3.
+`times` limits the number of induced failures: `fail_index=3, times=1` fails only request 3.
 
-The fields are those of Zig's `std.testing.FailingAllocator`, and some more: the call stack of the first induced failure
-is in `stack`. A failure of the parent itself is passed on and is not induced.
+The fields are those of Zig's `std.testing.FailingAllocator` and a few more: `stack` is the call stack of the first
+induced failure. A failure of the parent itself is passed on and does not count as induced.
 
-Costs: some comparisons a request.
+Costs: some comparisons per request.
 """
 # Not compiled: it is not worth the time that compiling takes.
 
@@ -38,7 +37,7 @@ _STACK_DEPTH: Final = 16
 
 @mypyc_attr(native_class=True)
 class FailingAllocator(CountingAdaptor[A], Generic[A]):
-    """Forwards to `parent` what it does not fail with `AllocError`."""
+    """Forwards to `parent`, except for requests that it fails with `AllocError`."""
 
     __slots__ = (
         "_every",
@@ -81,26 +80,26 @@ class FailingAllocator(CountingAdaptor[A], Generic[A]):
         self._every: Final = every
         self._when: Final = when
         self._times: Final = times
-        #: Requests to allocate so far, failed ones included.
+        #: Requests to allocate so far, including failed ones.
         self.alloc_index: i64 = 0
-        #: Requests to grow or shrink so far, failed ones included.
+        #: Requests to grow or shrink so far, including failed ones.
         self.resize_index: i64 = 0
-        #: Bytes allocated, and by which blocks grew.
+        #: Bytes allocated, including growth.
         self.allocated_bytes: i64 = 0
-        #: Bytes deallocated, and by which blocks shrank.
+        #: Bytes deallocated, including shrinkage.
         self.freed_bytes: i64 = 0
         #: Calls that succeeded.
         self.allocations: i64 = 0
         self.deallocations: i64 = 0
         self.resizes: i64 = 0
-        #: Failures that were induced.
+        #: Induced failures.
         self.failures: i64 = 0
         #: Where the first of them happened.
         self.stack: CallStack | None = None
 
     @property
     def index(self) -> int:
-        """The index of the next request: how many there were."""
+        """The index of the next request, which is the number of requests so far."""
         return self.alloc_index + self.resize_index
 
     @property
@@ -108,7 +107,7 @@ class FailingAllocator(CountingAdaptor[A], Generic[A]):
         return self.failures > 0
 
     def _fails(self, index: int, layout: Layout, resize_index: int) -> bool:
-        """Whether a request shall fail; `resize_index` is -1 for an allocation."""
+        """Whether to fail a request; `resize_index` is -1 for an allocation."""
         if self._spent():
             return False
         if self._fail_index is not None and index >= self._fail_index:
@@ -124,7 +123,7 @@ class FailingAllocator(CountingAdaptor[A], Generic[A]):
         return self._times is not None and self.failures >= self._times
 
     def _request(self, layout: Layout, resize: bool) -> None:
-        """Count a request, and fail it where it shall fail."""
+        """Count a request, and fail it if its turn has come."""
         index = self.index
         resize_index = -1
         if resize:
@@ -181,7 +180,7 @@ class FailingAllocator(CountingAdaptor[A], Generic[A]):
         return self._resized(region, resized, old, new)
 
     def resize_in_place(self, block: Block, old: Layout, new: Layout) -> Block | None:
-        """As the parent does it. It counts as a request, and where that shall fail, the answer is None."""
+        """Forward to the parent. It counts as a request; an induced failure returns None."""
         check_resize(block, old, new)
         self._check_resize(block, old)
         try:

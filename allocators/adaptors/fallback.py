@@ -1,12 +1,12 @@
-"""FallbackAllocator: a first allocator, and a second one for what the first refuses.
+"""FallbackAllocator: allocates from a first allocator, and from a second when the first refuses.
 
-A small fast one in front, say a stack in a fixed buffer, and one behind it that always has room. A block goes back to
-the one whose memory it lies in: the first is asked by `owns`, and whatever it does not own is the second's. A block of
-the first that it cannot grow moves to the second; none moves back.
+For example, a small fast stack in a fixed buffer first, and a second allocator that always has room. `first.owns`
+decides which of the two frees or resizes a block. A block that the first cannot grow moves to the second; none moves
+back.
 
-Blocks of size zero are the second's, since an address alone cannot tell whose they are.
+Blocks of size zero belong to the second, since their address does not tell who owns them.
 
-Costs: one question to the first allocator for each free and resize.
+Costs: one call of `first.owns` for each free and resize.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ B = TypeVar("B", bound=Allocator)
 
 @mypyc_attr(native_class=True)
 class FallbackAllocator(BaseAllocator, Generic[A, B]):
-    """Blocks of `first`, which must have `owns`; else of `second`."""
+    """Allocates from `first`, which must have `owns`, else from `second`."""
 
     __slots__ = ("_first", "_first_up", "_second", "_second_up")
 
     def __init__(self, first: A, second: B) -> None:
         self._first: Final[A] = first
         self._second: Final[B] = second
-        #: The same, for calls.
+        #: The same, as `BaseAllocator`s: what calls go through.
         self._first_up: Final = as_base(first)
         self._second_up: Final = as_base(second)
 
@@ -104,11 +104,11 @@ class FallbackAllocator(BaseAllocator, Generic[A, B]):
             return self._replace(block, self._second_up.allocate(new), old, new, new.size)
 
     def resize_in_place(self, block: Block, old: Layout, new: Layout) -> Block | None:
-        """As the allocator does it whose block it is."""
+        """Forward to the allocator that owns the block."""
         if block.size == 0 or not owned_by(self._first, block):
             return self._second_up.resize_in_place(block, old, new)
         if new.size == 0:
-            # It would be a block of the second.
+            # A block of size zero belongs to the second.
             check_shrink(block, old, new)
             return None
         return self._first_up.resize_in_place(block, old, new)
@@ -118,16 +118,16 @@ class FallbackAllocator(BaseAllocator, Generic[A, B]):
 
     @property
     def page_size(self) -> int:
-        """Bytes in a page of both; `MisuseError` where one does not hand out whole pages."""
+        """Bytes in a page, the larger of both; `MisuseError` if one does not hand out whole pages."""
         return max(as_pages(self._first).page_size, as_pages(self._second).page_size)
 
     def protect(self, block: Block, access: Access, offset: int = 0, size: int | None = None) -> None:
-        """Forwarded to the allocator whose block it is; `MisuseError` where that does not hand out whole pages."""
+        """Forward to the allocator that owns the block; `MisuseError` if it does not hand out whole pages."""
         owner: Allocator = self._first if owned_by(self._first, block) else self._second
         as_pages(owner).protect(block, access, offset, size)
 
     def reset(self, policy: ResetPolicy | None = None) -> None:
-        """Reset both, by a policy if one is given; `MisuseError`, and neither is, where one cannot be reset."""
+        """Reset both, with a policy if given. If one cannot be reset, neither is: `MisuseError`."""
         reset_all([self._first, self._second], policy)
 
     def _check_reset(self) -> None:
@@ -135,15 +135,15 @@ class FallbackAllocator(BaseAllocator, Generic[A, B]):
         check_reset(self._second)
 
     def checkpoint(self) -> Checkpoint:
-        """Remember the state of both, for `restore`. `MisuseError` where one has no checkpoints."""
+        """Save the state of both for `restore`. `MisuseError` if one has no checkpoints."""
         return checkpoint_all(self, [self._first, self._second])
 
     def restore(self, point: Checkpoint) -> None:
-        """Take both back to a checkpoint; blocks allocated since are revoked."""
+        """Return both to a checkpoint and revoke the blocks allocated since."""
         restore_all(self, [self._first, self._second], point)
 
     def scope(self) -> Scope[Self]:
-        """A `with` block that ends by restoring the state at its start."""
+        """A `with` block that restores the state at its start when it ends."""
         return Scope(self)
 
     def close(self) -> None:

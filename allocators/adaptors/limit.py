@@ -1,10 +1,10 @@
 """LimitAllocator: the bytes in use never exceed a limit.
 
-Counts what was asked for, not what the parent takes for it: a block of 4 bytes counts 4. Growing counts the difference
-only, whether or not the parent has to move the block. Memory that the parent holds beyond its blocks is not counted:
-to limit the chunks of an arena, put the limit below it, `Arena(LimitAllocator(parent, limit))`.
+It counts requested bytes, not what the parent uses for them: a block of 4 bytes counts 4. Growing counts only the
+difference, even if the parent has to move the block. Memory that the parent holds beyond its blocks is not counted: to
+limit the chunks of an arena, put the limit below it, `Arena(LimitAllocator(parent, limit))`.
 
-Costs: a comparison and two additions beside the parent's own.
+Costs: a comparison and two additions on top of the parent's.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ A = TypeVar("A", bound=Allocator)
 
 @mypyc_attr(native_class=True)
 class LimitAllocator(CountingAdaptor[A], Generic[A]):
-    """At most `limit` bytes of `parent`; `AllocError`, with both figures, for what would exceed it."""
+    """Allows at most `limit` bytes in use; `AllocError`, with both figures, for a request beyond that."""
 
     __slots__ = ("_claimed", "_limit")
 
     def __init__(self, parent: A, limit: int) -> None:
         super().__init__(parent)
         self._limit: i64 = _checked(limit)
-        #: Bytes of requests that the parent is serving: it may call out meanwhile, and this be asked for more.
+        #: Bytes of requests in progress: the parent may call back and make more requests here.
         self._claimed: i64 = 0
 
     @property
     def limit(self) -> int:
-        """Bytes that may be in use.
+        """Maximum bytes in use.
 
-        It can be set, also to less than is in use: then nothing is served until enough has been given back.
+        It can be set below the bytes in use: then requests fail until enough has been freed.
         """
         return self._limit
 
@@ -53,7 +53,7 @@ class LimitAllocator(CountingAdaptor[A], Generic[A]):
         return max(self._limit - self._live_bytes - self._claimed, 0)
 
     def _claim(self, growth: i64, layout: Layout) -> None:
-        """Keep bytes free for a request that the parent is about to serve."""
+        """Reserve bytes for a request before the parent serves it."""
         if growth > self._limit - self._live_bytes - self._claimed and growth > 0:
             raise AllocError("limit", layout, limit=self._limit, in_use=self._live_bytes + self._claimed)
         self._claimed += growth
@@ -117,7 +117,7 @@ class LimitAllocator(CountingAdaptor[A], Generic[A]):
         return self._resized(region, shrunk, old, new)
 
     def resize_in_place(self, block: Block, old: Layout, new: Layout) -> Block | None:
-        """As the parent does it, and None too for what would exceed the limit."""
+        """Forward to the parent; also returns None for a size that would exceed the limit."""
         check_resize(block, old, new)
         growth = new.size - old.size
         if growth <= 0:

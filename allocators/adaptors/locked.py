@@ -1,14 +1,13 @@
-"""LockedAllocator: one lock around a parent, so that several threads can share it.
+"""LockedAllocator: a lock around a parent, so that several threads can share it.
 
-Each operation holds the lock from start to end. What takes several operations, such as a scope, is not one step:
-whoever wants that holds `lock` himself meanwhile; it is reentrant. A restore drops what other threads have allocated
-since the checkpoint, too.
+Each operation holds the lock while it runs. A sequence of operations, such as a scope, is not atomic: to make it so,
+hold `lock`, which is reentrant. A restore also drops what other threads have allocated since the checkpoint.
 
-The bytes of a block are its owner's business; two threads that write to one block need a lock of their own.
+The lock does not protect the contents of blocks: threads that write to the same block need their own lock.
 
-A process that forks waits for the operations of other threads, so that the child can go on with the allocator.
+A fork waits for the operations of other threads, so that the child can use the allocator.
 
-Costs: some 50 ns an operation, and threads wait for each other. An arena for each thread (`ArenaPool`) does without.
+Costs: some 50 ns per operation, and contention between threads. An arena per thread (`ArenaPool`) avoids both.
 """
 # Not compiled: it is not worth the time that compiling takes.
 
@@ -30,7 +29,7 @@ A = TypeVar("A", bound=Allocator)
 
 @mypyc_attr(native_class=True)
 class LockedAllocator(Adaptor[A], Generic[A]):
-    """Forwards everything to `parent`, one call at a time."""
+    """Forwards everything to `parent`, one thread at a time."""
 
     __slots__ = ("lock",)
 

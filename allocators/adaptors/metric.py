@@ -1,13 +1,13 @@
-"""MetricAllocator: forwards to a parent, and counts.
+"""MetricAllocator: forwards to a parent and counts.
 
-Counters, with the meanings that RMM gave them: bytes and blocks that are current, their peak, and their total; beside
-them frees, resizes and failures, and a histogram of request sizes by power of two. A grow that the parent serves with a
-fresh block is one resize, and adds only the growth to the total; a shrink adds nothing.
+The counters are those of RMM: current, peak and total bytes and blocks; also frees, resizes and failures, and a
+histogram of request sizes by power of two. A grow is one resize and adds only the growth to the total, even if the
+block moves; a shrink adds nothing.
 
-Frames: `push_counters` starts counting from zero, `pop_counters` ends that and adds it to the frame below, so that any
-stretch of a program can be measured inside another. Inner frames may go negative: they see frees of older blocks.
+Frames: `push_counters` starts a frame at zero, and `pop_counters` ends it and adds it to the enclosing frame, so that
+measurements nest. Counters of inner frames can go negative, since they include frees of older blocks.
 
-Costs: two calls instead of one, and about ten additions and comparisons. Memory: none but the counters.
+Costs: a second call and about ten additions and comparisons. Memory: only the counters.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ A = TypeVar("A", bound=Allocator)
 
 @mypyc_attr(native_class=True)
 class Counters:
-    """One frame of counters; `_bytes` in bytes, the others in blocks or calls."""
+    """One frame of counters; names ending in `_bytes` count bytes, the others blocks or calls."""
 
     __slots__ = (
         "current_blocks",
@@ -55,7 +55,7 @@ class Counters:
         self.failures: i64 = 0
 
     def copy(self) -> Counters:
-        """The counters as they are now."""
+        """A snapshot of the counters."""
         copy = Counters()
         copy.absorb(self)
         return copy
@@ -96,9 +96,9 @@ class Counters:
 
 @mypyc_attr(native_class=True)
 class MetricAllocator(CountingAdaptor[A], Generic[A]):
-    """Counts what goes through to `parent`, and hands out exactly the sizes that were asked for.
+    """Counts the operations of `parent`, and hands out exactly the requested sizes.
 
-    `live_bytes` and `live_blocks` are what is in use whatever frame it was allocated in.
+    `live_bytes` and `live_blocks` include blocks from all frames.
     """
 
     __slots__ = ("_frames", "_histogram", "_run", "_run_size", "_top")
@@ -108,13 +108,13 @@ class MetricAllocator(CountingAdaptor[A], Generic[A]):
         self._top = Counters()
         self._frames: list[Counters] = [self._top]
         self._histogram: list[int] = [0] * 65
-        # Allocations of one size in a row, which the histogram gets to know when it is asked for or the size changes.
+        # A run of allocations of one size; entered into the histogram when the size changes or the histogram is read.
         self._run_size: i64 = 0
         self._run: i64 = 0
 
     @property
     def counters(self) -> Counters:
-        """The counters of the innermost frame, as they are now."""
+        """A snapshot of the counters of the innermost frame."""
         return self._top.copy()
 
     @property
@@ -124,10 +124,10 @@ class MetricAllocator(CountingAdaptor[A], Generic[A]):
         return {(1 << index) >> 1: count for index, count in enumerate(self._histogram) if count}
 
     def figures(self) -> dict[str, object]:
-        """All that is known, for `report`, `report_json` and `report_html`.
+        """All figures, for `report`, `report_json` and `report_html`.
 
         `allocator` is the spec, `counters` those of the innermost frame, `histogram` a list of size classes, and
-        `waste` the split of each allocator below that has one, the nearest first.
+        `waste` the split of each allocator below that reports one, nearest first.
         """
         wastes: list[dict[str, object]] = []
         for allocator in chain(self._parent):
@@ -150,23 +150,23 @@ class MetricAllocator(CountingAdaptor[A], Generic[A]):
         return as_json(self.figures())
 
     def report_html(self) -> str:
-        """The same figures as one HTML page that needs nothing beside itself."""
+        """The same figures as one self-contained HTML page."""
         return as_html(self.figures())
 
     @property
     def frames(self) -> int:
-        """Number of counter frames, the outermost included."""
+        """Number of counter frames, including the outermost."""
         return len(self._frames)
 
     def push_counters(self) -> Counters:
-        """Begin a frame at zero; returns the counters of the frame around it, as they are now."""
+        """Begin a frame at zero; returns a snapshot of the enclosing frame."""
         before = self._top.copy()
         self._top = Counters()
         self._frames.append(self._top)
         return before
 
     def pop_counters(self) -> Counters:
-        """End the innermost frame, add it to the one around it, and return it. IndexError for the outermost."""
+        """End the innermost frame, add it to the enclosing one, and return it. IndexError for the outermost."""
         if len(self._frames) == 1:
             raise IndexError("no counter frame to pop")
         popped = self._frames.pop()
@@ -191,7 +191,7 @@ class MetricAllocator(CountingAdaptor[A], Generic[A]):
         return self._count(block, layout)
 
     def _count(self, block: Block, layout: Layout) -> Block:
-        # Written out rather than by `_added`: one call less on the hot path.
+        # Inlined `_added`: one call less on the hot path.
         size = layout.size
         top = self._top
         current = top.current_bytes + size
@@ -206,7 +206,7 @@ class MetricAllocator(CountingAdaptor[A], Generic[A]):
         top.total_blocks += 1
         self._live_bytes += size
         self._live_blocks += 1
-        # Again where a signal handler has begun another run meanwhile.
+        # A loop, since a signal handler may have begun another run.
         while size != self._run_size:
             self._start_run(size)
         self._run += 1
@@ -215,7 +215,7 @@ class MetricAllocator(CountingAdaptor[A], Generic[A]):
         return block if block.size == size else Block(block.address, size, block.region)
 
     def _start_run(self, size: i64) -> None:
-        """Enter the run that has ended into the histogram, and begin one of another size."""
+        """Add the finished run to the histogram and begin one of another size."""
         ended_size = self._run_size
         ended = self._run
         self._run_size = size
@@ -296,7 +296,7 @@ class MetricAllocator(CountingAdaptor[A], Generic[A]):
         return super()._resized(region, block, old, new)
 
     def _lost(self, blocks: int, size: int) -> None:
-        """Blocks that the parent drops at once are as many frees."""
+        """Blocks that the parent drops in bulk count as frees."""
         top = self._top
         top.current_bytes -= size
         top.current_blocks -= blocks
@@ -307,5 +307,5 @@ class MetricAllocator(CountingAdaptor[A], Generic[A]):
 
 
 def size_class(size: int) -> int:
-    """The number of the histogram class of a size: 0 for 0, else 1 + the exponent of the next power of two."""
+    """The histogram class of a size: 0 for 0, else 1 + the exponent of the smallest power of two that is no less."""
     return (size - 1).bit_length() + 1 if size else 0

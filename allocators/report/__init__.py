@@ -1,6 +1,6 @@
-"""What a MetricAllocator has counted, as text and as a page for people, and as JSON for programs.
+"""Reports of a MetricAllocator: as text, as an HTML page, and as JSON.
 
-All render the same figures, a dict that `MetricAllocator.figures` makes: see there for what is in it.
+All render the same figures, the dict that `MetricAllocator.figures` describes and returns.
 """
 # Not compiled: it is not worth the time that compiling takes.
 

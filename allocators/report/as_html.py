@@ -1,6 +1,6 @@
-"""Figures as one HTML page, which needs nothing beside itself: no script, no style sheet, no picture.
+"""Figures as one self-contained HTML page: no scripts, external style sheets or images.
 
-The page is well-formed XML too, so that any tool can read it.
+The page is also well-formed XML, so that any tool can read it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ td.chart {{ width: 25rem; }}
 
 def as_html(figures: Mapping[str, Any]) -> str:
     """Counters, size histogram and waste split, each as a table, with bars. Sizes are in bytes."""
-    # Only a page pays for this import.
+    # Imported on demand: only an HTML report needs it.
     from html import escape
 
     title = escape(str(figures["allocator"]))
@@ -64,7 +64,7 @@ def _counters(counters: Mapping[str, int]) -> str:
 
 
 def _histogram(classes: Sequence[Mapping[str, int]]) -> str:
-    """One row for each size class that occurs; a class is named by the largest size in it."""
+    """One row for each size class in use, named by its largest size."""
     most = max(entry["blocks"] for entry in classes)
     rows = [_row(["size up to", "blocks", ""], heading=True)]
     for entry in classes:
@@ -92,7 +92,7 @@ def _table(rows: Sequence[str]) -> str:
 
 
 def _row(cells: Sequence[str], more: str = "", heading: bool = False) -> str:
-    """A row whose first cell is a heading; all of them are, if it is the first of its table."""
+    """A row whose first cell is a heading; with `heading`, all cells are."""
     kind = "th" if heading else "td"
     rest = "".join([f"<{kind}>{cell}</{kind}>" for cell in cells[1:]])
     return f"<tr><th>{cells[0]}</th>{rest}{more}</tr>"

@@ -7,5 +7,5 @@ from collections.abc import Mapping
 
 
 def as_json(figures: Mapping[str, object]) -> str:
-    """One JSON object, indented; keys in the order of the figures."""
+    """One indented JSON object, in the order of the figures."""
     return json.dumps(figures, indent=2)

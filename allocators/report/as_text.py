@@ -1,4 +1,4 @@
-"""Figures as a plain text table, in characters that every terminal has."""
+"""Figures as plain ASCII tables."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _counters(counters: Mapping[str, int]) -> str:
 
 
 def _histogram(classes: Sequence[Mapping[str, int]]) -> str:
-    """One row for each size class that occurs; a class is named by the largest size in it."""
+    """One row for each size class in use, named by its largest size."""
     most = max(entry["blocks"] for entry in classes)
     rows = [["size up to", "blocks", ""]]
     for entry in classes:

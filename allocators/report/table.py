@@ -8,9 +8,9 @@ _BAR_WIDTH = 40
 
 
 def table(rows: Sequence[Sequence[str]], *, text: bool = False) -> str:
-    """Rows of cells in aligned columns, the first flush left. The others hold numbers, flush right, unless `text`.
+    """Rows of cells in aligned columns. The first is flush left, the others flush right, or flush left with `text`.
 
-    Bars of '#' are flush left in any case.
+    Bars of '#' are always flush left.
     """
     widths = [max([len(row[column]) for row in rows]) for column in range(len(rows[0]))] if rows else []
     lines = []
@@ -23,6 +23,6 @@ def table(rows: Sequence[Sequence[str]], *, text: bool = False) -> str:
 
 
 def progress_bar(done: int, total: int) -> str:
-    """A bar that shows how much of something is done; `total` must not be 0."""
+    """A bar that shows progress; `total` must not be 0."""
     filled = min(_BAR_WIDTH * done // total, _BAR_WIDTH)
     return f"[{'#' * filled}{'.' * (_BAR_WIDTH - filled)}]"

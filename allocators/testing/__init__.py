@@ -1,7 +1,7 @@
-"""Tests that any allocator must pass, and tools to test code that uses one.
+"""Conformance tests for allocators, and tools to test code that uses one.
 
-`check_allocator(make)` runs the contract tests; `AllocatorMachine` and `run_machine(make)` let Hypothesis look for a
-sequence of calls that breaks a promise; `check_every_failure(function)` refuses each request of a function in turn.
+`check_allocator(make)` runs the contract tests; `AllocatorMachine` and `run_machine(make)` let Hypothesis search for a
+sequence of calls that breaks the contract; `check_every_failure(function)` fails each request of a function in turn.
 Only the machine needs Hypothesis (`pip install hypothesis`).
 """
 # Not compiled: Hypothesis inspects the functions that it drives.

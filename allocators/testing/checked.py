@@ -1,7 +1,7 @@
-"""Checked: an allocator, a model of what it must be doing, and a comparison of the two after every call.
+"""Checked: an allocator compared with a model of it after every call.
 
-The model knows nothing of how allocators work. It is a list of the live blocks with the bytes that each must hold, in
-plain Python objects, and the counts that follow from it.
+The model is independent of any implementation: a list of the live blocks and the bytes that each must hold, in plain
+Python objects, and the counts that follow from it.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from allocators.scope import Checkpoint
 from allocators.testing.errors import ConformanceError, Interruption
 from allocators.uncopyable import Uncopyable
 
-# 251 is prime: bytes that have slipped by any power of two differ.
+# 251 is prime, so bytes shifted by any power of two differ.
 _PATTERN: Final = bytes(range(251))
 
 
 def pattern(number: int, size: int) -> bytes:
-    """Bytes that tell one block from another, and one position in it from the next."""
+    """Bytes that differ from block to block and from position to position."""
     start = number * 7 % 251
     return (_PATTERN * (size // 251 + 2))[start : start + size]
 
@@ -37,8 +37,8 @@ def is_zero(view: memoryview) -> bool:
 class Held:
     """One live block, as the model sees it.
 
-    `layout` is what was asked for last, `contents` all bytes that the block must hold. `made` and `resized` are the
-    numbers of checkpoints that were open when it was allocated, and when it was last resized.
+    `layout` is the last request, `contents` the bytes that the block must hold. `made` and `resized` are the numbers of
+    open checkpoints when it was allocated and last resized.
     """
 
     __slots__ = ("block", "contents", "layout", "made", "number", "resized")
@@ -57,9 +57,9 @@ class Held:
 
 
 class Checked(Uncopyable):
-    """Calls `allocator`, and raises `ConformanceError` as soon as it does what the contract forbids.
+    """Calls `allocator`, and raises `ConformanceError` as soon as it breaks the contract.
 
-    After each call the contents of `sample` live blocks are compared with the model's, of all where it is None.
+    After each call it compares the contents of `sample` live blocks with the model, or of all if `sample` is None.
     `record`: keep the list of calls for the error message.
     """
 
@@ -72,7 +72,7 @@ class Checked(Uncopyable):
         self._sample = sample
         self._next = 0
         self._next_sample = 0
-        # Live blocks that have bytes, ordered by address, each as (first byte, byte behind the last, number).
+        # Live blocks that have bytes, ordered by address, each as (start, end, number).
         self._extents: list[tuple[int, int, int]] = []
         self._expected = _Expected()
         self._counts = isinstance(self._counters(), Counters) and not any(self._counters().as_dict().values())
@@ -85,7 +85,7 @@ class Checked(Uncopyable):
         return getattr(self.allocator, "counters", None)
 
     def _offers(self, trial: Callable[[], object]) -> bool:
-        """Whether something optional works; adaptors have the methods, and refuse where their parent has not."""
+        """Whether an optional operation works; adaptors have every method, and refuse if their parent lacks it."""
         try:
             trial()
         except MisuseError:
@@ -101,7 +101,7 @@ class Checked(Uncopyable):
             self.operations.append(operation)
 
     def _call(self, method: str, *arguments: object) -> Any:
-        """Call the allocator; what it may not raise is a broken promise."""
+        """Call the allocator; an exception that the contract does not allow is a broken promise."""
         try:
             return getattr(self.allocator, method)(*arguments)
         except (MemoryError, ConformanceError):
@@ -110,14 +110,14 @@ class Checked(Uncopyable):
             raise self.fail(f"{method} raised {type(error).__name__}: {error}") from error
 
     def _complete(self, method: str, *arguments: object) -> None:
-        """Call what gives many blocks back at once: where the parent raises meanwhile, it must be done all the same."""
+        """Call an operation that frees blocks in bulk: it must complete even if the parent raises."""
         try:
             self._call(method, *arguments)
         except Interruption:
             self._log("  # interrupted")
 
     def allocate(self, size: int, align: int = 8, *, zeroed: bool = False) -> Held | None:
-        """Allocate a block and fill it; None where the allocator refuses."""
+        """Allocate a block and fill it; None if the allocator refuses."""
         layout = Layout(size, align)
         method = "allocate_zeroed" if zeroed else "allocate"
         held_name = f"b{self._next}"
@@ -145,7 +145,7 @@ class Checked(Uncopyable):
         self.check()
 
     def _check_block(self, held: Held, method: str) -> None:
-        """What must be true of any block that an allocator returns."""
+        """Check what must hold for any block that an allocator returns."""
         block = held.block
         layout = held.layout
         name = held.name
@@ -199,11 +199,11 @@ class Checked(Uncopyable):
             del self._extents[bisect_left(self._extents, extent)]
 
     def _old_layout(self, held: Held) -> Layout:
-        """A layout that fits a block: by turns the size asked for, and all that came back."""
+        """A layout that fits a block: alternately the requested size and the returned size."""
         return held.layout if held.number % 2 else Layout(held.block.size, held.layout.align)
 
     def deallocate(self, held: Held) -> None:
-        """Give a block back."""
+        """Free a block."""
         self._check_contents(held)
         block = held.block
         layout = self._old_layout(held)
@@ -215,7 +215,7 @@ class Checked(Uncopyable):
         self.check()
 
     def _check_ended(self, name: str, block: Block) -> None:
-        """A block that has ended must raise on use."""
+        """Check that a block that has ended raises on use."""
         if not block.released:
             raise self.fail(f"{name} has ended, but is not released")
         try:
@@ -225,21 +225,21 @@ class Checked(Uncopyable):
         raise self.fail(f"{name} has ended, but its view can still be had")
 
     def resize(self, held: Held, size: int, align: int, *, zeroed: bool = False) -> bool:
-        """Grow (by `grow_zeroed` if asked) or shrink a block; False where the allocator refuses."""
+        """Grow (with `grow_zeroed` if `zeroed`) or shrink a block; False if the allocator refuses."""
         if size > held.layout.size:
             return self._resize(held, "grow_zeroed" if zeroed else "grow", Layout(size, align))
         return self._resize(held, "shrink", Layout(size, align))
 
     def grow(self, held: Held, size: int, align: int, *, zeroed: bool = False) -> bool:
-        """Grow a block, perhaps by nothing; False where the allocator refuses."""
+        """Grow a block, possibly by 0 bytes; False if the allocator refuses."""
         return self._resize(held, "grow_zeroed" if zeroed else "grow", Layout(size, align))
 
     def shrink(self, held: Held, size: int, align: int) -> bool:
-        """Shrink a block, perhaps by nothing; False where the allocator refuses."""
+        """Shrink a block, possibly by 0 bytes; False if the allocator refuses."""
         return self._resize(held, "shrink", Layout(size, align))
 
     def resize_in_place(self, held: Held, size: int, align: int) -> bool:
-        """Resize a block where it is; False where the allocator says no, or does not offer that."""
+        """Resize a block in place; False if the allocator refuses or does not support it."""
         if getattr(self.allocator, "resize_in_place", None) is None:
             return False
         return self._resize(held, "resize_in_place", Layout(size, align))
@@ -247,7 +247,7 @@ class Checked(Uncopyable):
     def _resize(self, held: Held, method: str, new: Layout) -> bool:
         self._check_contents(held)
         old = self._old_layout(held)
-        # Whoever has used all that came back says so when resizing.
+        # A caller that uses the whole returned size passes it when resizing.
         if (method == "shrink" and new.size > old.size) or (method.startswith("grow") and new.size < old.size):
             old = held.layout
         before = held.block
@@ -292,7 +292,7 @@ class Checked(Uncopyable):
             raise self.fail(f"grow_zeroed left a byte of {held.name} behind the first {old.size} that is not zero")
 
     def misuse(self, block: Block, layout: Layout) -> None:
-        """Check that every use of a block which has ended raises `MisuseError`, and changes nothing."""
+        """Check that every use of an ended block raises `MisuseError` and changes nothing."""
         calls: list[tuple[str, tuple[object, ...]]] = [
             ("deallocate", (block, layout)),
             ("grow", (block, layout, Layout(layout.size + 8, layout.align))),
@@ -320,7 +320,7 @@ class Checked(Uncopyable):
         self.check()
 
     def _drop(self, held: Held, cause: str) -> None:
-        """Take out a block that the allocator must have revoked."""
+        """Remove a block that the allocator must have revoked."""
         self._remove(held)
         self._expected.freed(held.layout.size)
         self._check_ended(f"{held.name}, by {cause},", held.block)
@@ -332,9 +332,9 @@ class Checked(Uncopyable):
         self.check()
 
     def restore(self, number: int) -> None:
-        """Go back to an open checkpoint, numbered from the oldest: what was made since must be revoked.
+        """Restore an open checkpoint, numbered from the oldest: blocks made since must be revoked.
 
-        A block from before it which was resized since may have become a new block, or have stayed.
+        An older block that was resized since may or may not be revoked.
         """
         self._log(f"allocator.restore(points[{number}])")
         point = self.points[number]
@@ -354,7 +354,7 @@ class Checked(Uncopyable):
         self.check()
 
     def _check_used_up(self, points: list[Checkpoint]) -> None:
-        """A checkpoint that was restored, or passed by a restore, must be refused."""
+        """Check that a checkpoint which was restored, or is newer than a restored one, is refused."""
         for point in points:
             try:
                 self.allocator.restore(point)
@@ -364,7 +364,7 @@ class Checked(Uncopyable):
                 raise self.fail("a checkpoint could be restored twice")
 
     def free_all(self) -> None:
-        """Give back every block, the newest first."""
+        """Free every block, newest first."""
         for held in sorted(self.live.values(), key=lambda held: held.number, reverse=True):
             self.deallocate(held)
 

@@ -1,7 +1,7 @@
-"""check_allocator: the contract, as tests that any allocator can be put through.
+"""check_allocator: the contract as tests for any allocator.
 
-Each test is a function of a fresh `Case`; its docstring is the promise that it is about. Everything they do goes
-through `Checked`, so every test also checks alignment, overlap, contents and counters all the time.
+Each test is a function of a fresh `Case`; its docstring is the promise that it checks. Every call goes through
+`Checked`, so every test also checks alignment, overlap, contents and counters.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ from allocators.testing.errors import ConformanceError, Interruption, summary
 from allocators.testing.instrumented import Failures, Instrumented
 
 ALIGNMENTS: Final = (1, 2, 4, 8, 16, 32, 64, 128, 4096)
-#: Live blocks whose contents are compared after each call, in turn; each is compared once more before it ends.
+#: Number of live blocks, in rotation, whose contents are compared after each call; every block is also compared
+#: before it ends.
 _SAMPLE: Final = 8
 _SIZES: Final = (0, 1, 2, 3, 7, 8, 9, 16, 31, 64, 100, 255, 256, 1000, 4095, 4096, 5000)
 
 
 class Case:
-    """A fresh allocator for one test, with its parent where it takes one."""
+    """A fresh allocator for one test, with its parent if it takes one."""
 
     def __init__(
         self, make: Callable[..., Allocator], *, lifo: bool, over_size: int = 0, failures: Failures | None = None
@@ -60,11 +61,11 @@ class Case:
         return blocks[0] if blocks else None
 
     def may_resize(self, held: Held) -> bool:
-        """Whether a block can be resized: last in, first out means not from outside the innermost scope."""
+        """Whether a block can be resized: with `lifo`, only inside the scope where it was made."""
         return not self.lifo or held.made == len(self.checked.points)
 
     def finish(self) -> None:
-        """Give everything back and close; then nothing may be left in the parent."""
+        """Free everything and close, and check that nothing is left in the parent."""
         self.checked.free_all()
         close(self.checked.allocator)
         self.check_returned("after every block was freed and the allocator closed")
@@ -77,7 +78,7 @@ class Case:
 
 
 def close(allocator: object) -> None:
-    """Close an allocator that can be closed, then what it stands on: not every allocator closes its parent."""
+    """Close an allocator if it has `close`, then its parents: not every allocator closes its parent."""
     for part in chain(allocator):
         method = getattr(part, "close", None)
         if method is not None and (part is allocator or not isinstance(part, Instrumented)):
@@ -85,7 +86,7 @@ def close(allocator: object) -> None:
 
 
 def takes_parent(make: Callable[..., Any]) -> bool:
-    """Whether a factory wants one argument, the parent."""
+    """Whether a factory takes one argument, the parent."""
     required = [
         parameter
         for parameter in inspect.signature(make).parameters.values()
@@ -98,14 +99,14 @@ def takes_parent(make: Callable[..., Any]) -> bool:
 
 
 def check_allocator(make: Callable[..., Allocator], *, lifo: bool = False, seed: int = 0) -> None:
-    """Put an allocator through the contract tests; `ConformanceError` names the promise that it broke.
+    """Run the contract tests on an allocator; `ConformanceError` names the promise that it broke.
 
-    `make` returns a fresh allocator at each call. Where it takes an argument, that is a parent to get memory from,
-    which is watched: what the allocator gives back must be what it got, all of it, and running out of memory must
-    change nothing. `lifo`: the allocator wants blocks freed in reverse order. `seed` is that of the random walks.
+    `make` returns a fresh allocator at each call. If it takes an argument, that is an instrumented parent: the
+    allocator must return every block to it exactly as it got it, and running out of memory must change nothing. `lifo`:
+    the allocator requires blocks to be freed in reverse order. `seed` is that of the random walks.
 
-    An allocator may refuse any request with `AllocError` except the first small ones, so one of fixed size can be
-    checked too; give it some 64 KiB, or many tests will have little to look at.
+    An allocator may refuse any request with `AllocError` except the first small ones, so allocators of fixed size can
+    be checked too; give them some 64 KiB, or many tests will check little.
     """
     for test in CONTRACT:
         for over_size in (0, 24) if takes_parent(make) else (0,):
@@ -117,7 +118,7 @@ def check_allocator(make: Callable[..., Allocator], *, lifo: bool = False, seed:
                 promise = f"{error.promise}\n(while checking: {test.__doc__})"
                 raise type(error)(promise, error.operations or case.checked.operations) from error
             finally:
-                # Whatever state it is in, its memory must not outlive the test.
+                # Its memory must not outlive the test, whatever its state.
                 with suppress(Exception):
                     close(case.checked.allocator)
     if takes_parent(make):
@@ -146,7 +147,7 @@ def _blocks_are_aligned_and_apart(case: Case, random: random.Random) -> None:
 
 
 def _zeroed_blocks_are_zero(case: Case, random: random.Random) -> None:
-    """allocate_zeroed returns zeros, also where memory has been used before."""
+    """allocate_zeroed returns zeros, even in memory that was used before."""
     for _round in range(3):
         for size in _SIZES:
             case.checked.allocate(size, random.choice((1, 8, 16)), zeroed=random.random() < 0.5)
@@ -173,7 +174,7 @@ def _growing_keeps_the_prefix(case: Case, random: random.Random) -> None:
                 continue
             for new in (old, old + 1, 2 * old + 3, 2 * old + 40):
                 if not case.lifo and random.random() < 0.5:
-                    # Now it is not the newest block any more.
+                    # Now it is no longer the newest block.
                     case.checked.allocate(8, 1)
                 case.checked.grow(held, new, 8, zeroed=zeroed)
     for held in case.order(random):
@@ -181,7 +182,7 @@ def _growing_keeps_the_prefix(case: Case, random: random.Random) -> None:
 
 
 def _what_was_given_up_is_zeroed_again(case: Case, _random: random.Random) -> None:
-    """grow_zeroed gives zeros also where the same block has been larger before."""
+    """grow_zeroed adds zeros even if the block was larger before."""
     for size in (40, 3000, 9000):
         held = case.checked.allocate(size, 8)
         if held is not None:
@@ -226,7 +227,7 @@ def _zero_size_is_legal(case: Case, random: random.Random) -> None:
 
 
 def _huge_requests_are_refused(case: Case, random: random.Random) -> None:
-    """Sizes and alignments that no machine has are refused, and nothing has changed."""
+    """Impossible sizes and alignments are refused and change nothing."""
     checked = case.checked
     first = checked.allocate(8, 8)
     held = checked.allocate(16, 8)
@@ -251,7 +252,7 @@ def _must_refuse(case: Case, size: int, align: int) -> None:
 
 
 def _ended_blocks_raise(case: Case, random: random.Random) -> None:
-    """Every use of a block that has ended raises MisuseError and changes nothing."""
+    """Every use of an ended block raises MisuseError and changes nothing."""
     checked = case.checked
     checked.allocate(24, 8)
     for size in (1, 40, 3000):
@@ -272,7 +273,7 @@ def _ended_blocks_raise(case: Case, random: random.Random) -> None:
 
 
 def _resizing_in_place_does_not_move(case: Case, random: random.Random) -> None:
-    """resize_in_place, where there is one, changes the size and nothing else, or says no."""
+    """resize_in_place, if supported, changes only the size, or returns None."""
     checked = case.checked
     for _round in range(60):
         held = case.pick(random) if random.random() < 0.6 else checked.allocate(random.randrange(200), 8)
@@ -281,7 +282,7 @@ def _resizing_in_place_does_not_move(case: Case, random: random.Random) -> None:
 
 
 def _owns_its_own(case: Case, _random: random.Random) -> None:
-    """owns, where there is one, is true of the allocator's blocks, and false of others."""
+    """owns, if supported, is true for the allocator's blocks and false for others."""
     owns = getattr(case.checked.allocator, "owns", None)
     if owns is None:
         return
@@ -290,7 +291,7 @@ def _owns_its_own(case: Case, _random: random.Random) -> None:
         if owns(Block(foreign.address, 64, foreign)):
             raise case.checked.fail("owns is true of a block from elsewhere")
     except MisuseError:
-        # It cannot tell; an adaptor may sit on a parent that cannot.
+        # It cannot tell; the parent of an adaptor may lack `owns`.
         return
     for size in (1, 64, 5000):
         held = case.checked.allocate(size, 8)
@@ -299,7 +300,7 @@ def _owns_its_own(case: Case, _random: random.Random) -> None:
 
 
 def _scopes_end_what_they_began(case: Case, random: random.Random) -> None:
-    """restore, where it works, ends all blocks made since the checkpoint and none of the others."""
+    """restore, if supported, ends all blocks made since the checkpoint and no others."""
     checked = case.checked
     if not checked.can_scope:
         return
@@ -319,7 +320,7 @@ def _scopes_end_what_they_began(case: Case, random: random.Random) -> None:
 
 
 def _scopes_tell_old_blocks_from_new(case: Case, _random: random.Random) -> None:
-    """A block from before a checkpoint may be freed and resized in the scope, whatever has been made since."""
+    """A block from before a checkpoint can be freed and resized in the scope, whatever was allocated since."""
     checked = case.checked
     if not checked.can_scope or case.lifo:
         return
@@ -340,7 +341,7 @@ def _scopes_tell_old_blocks_from_new(case: Case, _random: random.Random) -> None
 
 
 def _reset_ends_everything(case: Case, random: random.Random) -> None:
-    """reset, where it works, ends all blocks, and leaves a usable allocator."""
+    """reset, if supported, ends all blocks and leaves a usable allocator."""
     checked = case.checked
     if not checked.can_reset:
         return
@@ -355,7 +356,7 @@ def _reset_ends_everything(case: Case, random: random.Random) -> None:
 
 
 def _refused_resets_change_nothing(case: Case, _random: random.Random) -> None:
-    """reset and checkpoint, where they do not work, raise MisuseError and change nothing."""
+    """reset and checkpoint, if unsupported, raise MisuseError and change nothing."""
     checked = case.checked
     for size in (1, 64, 5000):
         checked.allocate(size, 8)
@@ -370,7 +371,7 @@ def _refused_resets_change_nothing(case: Case, _random: random.Random) -> None:
 
 
 def _protected_blocks_can_be_resized(case: Case, _random: random.Random) -> None:
-    """What becomes of a block whose pages cannot be written can be, and a block that cannot grow stays protected."""
+    """Resizing a protected block returns a writable one; a block whose resize fails stays protected."""
     checked = case.checked
     try:
         page = as_pages(checked.allocator).page_size
@@ -383,14 +384,14 @@ def _protected_blocks_can_be_resized(case: Case, _random: random.Random) -> None
                 if held is None:
                     continue
                 with suppress(MisuseError):
-                    # The block may be one of a part of the allocator that has no pages.
+                    # The block may come from a part of the allocator without pages.
                     checked.allocator.protect(held.block, "r")
                 checked.resize(held, new_size, page, zeroed=zeroed)
                 checked.deallocate(held)
 
 
 def _an_interruption_comes_after_the_deed(case: Case, random: random.Random) -> None:
-    """What the parent raises when it gets a block back does not keep reset, restore or close from what they do."""
+    """reset, restore and close complete even if the parent raises while a block is freed."""
     checked, parent = case.checked, case.parent
     if parent is None:
         return
@@ -422,7 +423,7 @@ def _an_interruption_comes_after_the_deed(case: Case, random: random.Random) -> 
 
 
 def _what_the_parent_takes_is_gone(case: Case, random: random.Random) -> None:
-    """When the parent has revoked its blocks, so are those in them; nobody gets them again, and close works."""
+    """When the parent revokes its blocks, the blocks inside them end and are not reused, and close works."""
     checked, parent = case.checked, case.parent
     if parent is None:
         return
@@ -438,7 +439,7 @@ def _what_the_parent_takes_is_gone(case: Case, random: random.Random) -> None:
         try:
             block = checked.allocator.allocate(layout)
         except (AllocError, MisuseError):
-            # It may say that its memory is gone.
+            # It may report that its memory is gone.
             continue
         if any(piece.overlaps(block) for piece in taken) and not block.released:
             raise checked.fail(f"{block!r} lies in memory that the parent has revoked")
@@ -450,7 +451,7 @@ def _what_the_parent_takes_is_gone(case: Case, random: random.Random) -> None:
 
 
 def _random_walk(case: Case, random: random.Random) -> None:
-    """All promises hold in any order of calls."""
+    """All promises hold for random sequences of calls."""
     for _step in range(250):
         _random_step(case, random)
 
@@ -472,13 +473,13 @@ def _random_step(case: Case, random: random.Random) -> None:
 
 
 def _closing_returns_everything(case: Case, random: random.Random) -> None:
-    """close, which can be called twice, gives back all but blocks that were never freed: these it may leave behind."""
+    """close, which can be called twice, frees everything except, possibly, blocks that were never freed."""
     checked = case.checked
     for _step in range(40):
         _random_step(case, random)
     if not hasattr(checked.allocator, "close"):
         return
-    # A debugging allocator may complain about what was never freed.
+    # A debugging allocator may raise for blocks that were never freed.
     with suppress(MisuseError):
         close(checked.allocator)
     close(checked.allocator)
@@ -516,7 +517,7 @@ CONTRACT: Final = (
 
 
 def _check_failures(make: Callable[..., Allocator], lifo: bool) -> None:
-    """Run one walk again and again, each time with another request to the parent refused."""
+    """Repeat one walk, each time with another request to the parent refused."""
     count = _walk_with_failure(make, lifo, None, None)
     for index in range(count):
         for times in (1, None):

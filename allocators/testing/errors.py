@@ -1,4 +1,4 @@
-"""What the checks raise."""
+"""The errors that the checks raise."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LEAKS_SHOWN: Final = 8
 class ConformanceError(Portable, AssertionError):
     """An allocator, or the code that uses one, broke a promise.
 
-    `promise` says which; `operations` are the calls that led there, oldest first, as Python statements.
+    `promise` names it; `operations` are the calls that led to it, oldest first, as Python statements.
     """
 
     def __init__(self, promise: str, operations: Sequence[str] = ()) -> None:
@@ -31,22 +31,22 @@ class ConformanceError(Portable, AssertionError):
 
 
 class Interruption(BaseException):
-    """What a parent raises when it has got a block back, as Ctrl-C may raise KeyboardInterrupt at that moment."""
+    """Raised by a parent after it has freed a block, as Ctrl-C could raise KeyboardInterrupt there."""
 
 
 def summary(leaks: Sequence[str]) -> str:
-    """The first few of a list of leaks, and how many more there are."""
+    """The first few leaks, and the number of others."""
     more = f"; and {len(leaks) - _LEAKS_SHOWN} more" if len(leaks) > _LEAKS_SHOWN else ""
     return "; ".join(leaks[:_LEAKS_SHOWN]) + more
 
 
 class SwallowedFailure(ConformanceError):
-    """A function was refused memory, and returned as if nothing had happened."""
+    """A function ignored a refused request and returned normally."""
 
 
 class NondeterministicAllocations(ConformanceError):
-    """A function made fewer requests when it was run again."""
+    """A function made fewer requests when run again."""
 
 
 class LeakedBlocks(ConformanceError):
-    """A function ended, normally or not, and left blocks behind."""
+    """A function ended, normally or not, and leaked blocks."""

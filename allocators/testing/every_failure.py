@@ -1,7 +1,7 @@
-"""check_every_failure: run a function once for each request it makes, and refuse that one.
+"""check_every_failure: runs a function once for each request it makes, and fails that request.
 
-The method is that of Zig's `checkAllAllocationFailures`. A function that copes with every single refusal, and leaves no
-block behind, copes with running out of memory.
+The method is that of Zig's `checkAllAllocationFailures`. A function that handles the failure of every request and leaks
+no block handles running out of memory.
 """
 
 from __future__ import annotations
@@ -25,24 +25,23 @@ def check_every_failure(
 def check_every_failure(
     function: Callable[[T], object], make: Callable[[Failures], T] | None = None, *, at_most: int | None = None
 ) -> int:
-    """Call `function` with all the memory it wants, then again and again, each time with one more request granted.
+    """Call `function` with unlimited memory, then once for each request, refusing that one and all after it.
 
-    Requests are counted over allocations, grows and shrinks. The first that is refused is refused with all after it, so
-    that trying again with less does not help. Each refused run must end with a MemoryError and no live block. Raises
-    `SwallowedFailure` where it returns normally, `NondeterministicAllocations` where it makes fewer requests than the
-    first time, `LeakedBlocks` where any block is left; any other exception of `function` passes through, with a note
-    that says which request was refused.
+    Requests are allocations, grows and shrinks. Later requests are refused too, so that retrying with a smaller size
+    does not help. Each refused run must end with a MemoryError and no live block. Raises `SwallowedFailure` if it
+    returns normally, `NondeterministicAllocations` if it makes fewer requests than the first run, `LeakedBlocks` if any
+    block is left; any other exception of `function` passes through, with a note that names the refused request.
 
-    `function` takes an allocator. One that needs several of them, or an allocator on top, says how to `make` its
-    argument: from `Failures`, whose `allocator()` returns as many sources as wanted, all of which count as one:
+    `function` takes an allocator. If it needs several, or an allocator on top, `make` builds its argument from
+    `Failures`, whose `allocator()` returns a new source at each call; requests of all sources are counted together:
 
         def make(failures: Failures) -> Stages:
             return Stages(parse=failures.allocator(), lower=failures.allocator())
 
         check_every_failure(compile_example, make)
 
-    What `make` builds must have given everything back when `function` ends. `at_most` limits the number of runs,
-    spread evenly over the requests. Returns the number of requests of the first run.
+    Everything that `make` builds must be freed when `function` ends. `at_most` limits the number of runs, spread evenly
+    over the requests. Returns the number of requests of the first run.
     """
     failures = Failures()
     function(_argument(make, failures))

@@ -1,10 +1,10 @@
-"""Instrumented, a parent that watches its child, and Failures, which makes any number of them run out of memory.
+"""Instrumented, a parent that checks its child, and Failures, which makes any number of them run out of memory.
 
-Each block has its own piece of memory, with guard bytes on both sides, at an address that is aligned to what was asked
-for and to nothing beyond. Fresh memory is full of junk. Every call is recorded, the arguments of every free are
-compared with those of the allocation, and nothing resizes in place. So a child that relies on luck is found out.
+Each block has its own memory with guard bytes on both sides, at an address with exactly the requested alignment. Fresh
+memory is filled with junk. Every call is recorded, the arguments of every free are compared with those of the
+allocation, and nothing resizes in place. So a child cannot pass by luck.
 
-Costs: some microseconds a call, and 16 KiB or four times the alignment a block.
+Costs: some microseconds per call, and 16 KiB or four times the alignment per block.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from allocators.layout import Layout
 from allocators.testing.errors import ConformanceError, Interruption
 from allocators.uncopyable import Uncopyable
 
-#: Bytes of the guards in front of a block and behind it.
+#: Guard bytes before and after a block.
 GUARD: Final = 16
 _GUARD_BYTES: Final = b"\xfb" * GUARD
 _JUNK: Final = b"\xa7" * 4096
-#: The largest request that is served unless another limit is given: far more than a check needs.
+#: The default limit for one request: far more than a check needs.
 LIMIT: Final = 1 << 28
-#: From this size on memory comes as pages, which cost nothing until they are touched, and is not filled with junk.
+#: From this size on, memory is mapped pages, which cost nothing until touched, and is not filled with junk.
 _LARGE: Final = 1 << 20
 #: Addresses are chosen modulo this.
 _RESIDUES: Final = 1 << 13
@@ -36,29 +36,29 @@ _OWN_CODE: Final = str(Path(__file__).parent.parent)
 
 
 class Failures(Uncopyable):
-    """Counts the requests of all its allocators together, and refuses from one of them on.
+    """Counts the requests of all its allocators together, and refuses them from a given one on.
 
-    `fail_at` is the number of the first request to refuse, counted from 0; None refuses none. `times` is how many are
-    refused, by default all that follow, so that a child which tries again with less does not get away with it.
+    `fail_at` is the number of the first request to refuse, counted from 0; None refuses none. `times` is the number of
+    refused requests, by default all later ones, so that retrying with a smaller size fails too.
     """
 
     def __init__(self, fail_at: int | None = None, times: int | None = None) -> None:
         self.fail_at = fail_at
         self.times = times
-        #: Requests so far, refused ones included.
+        #: Requests so far, including refused ones.
         self.requests = 0
-        #: How many were refused.
+        #: Refused requests so far.
         self.refused = 0
         self.allocators: list[Instrumented] = []
 
     def allocator(self, *, over_size: int = 0) -> Instrumented:
-        """A fresh source of memory that draws on this count."""
+        """A new source of memory that uses this count."""
         allocator = Instrumented(self, over_size=over_size)
         self.allocators.append(allocator)
         return allocator
 
     def admit(self) -> bool:
-        """Count one request; whether it may be served."""
+        """Count one request; returns whether to serve it."""
         number = self.requests
         self.requests += 1
         if self.fail_at is None or number < self.fail_at:
@@ -69,12 +69,12 @@ class Failures(Uncopyable):
         return False
 
     def refuse(self, times: int | None = 1, *, after: int = 0) -> None:
-        """Serve `after` more requests, then refuse `times`, or all that follow."""
+        """Serve `after` more requests, then refuse `times`, or all if None."""
         self.fail_at = self.requests + after
         self.times = times
 
     def allow(self) -> None:
-        """Refuse nothing any more."""
+        """Stop refusing."""
         self.fail_at = None
 
     @property
@@ -84,7 +84,7 @@ class Failures(Uncopyable):
 
 
 class Call:
-    """One call that a parent has served: the method, the layouts, and the address of the block that it was about."""
+    """A call that a parent has served: the method, the layouts, and the address of the block."""
 
     __slots__ = ("address", "method", "new", "old")
 
@@ -100,7 +100,7 @@ class Call:
 
 
 class Piece:
-    """Memory that a parent has revoked."""
+    """Revoked memory of a parent."""
 
     __slots__ = ("_memory", "end", "start")
 
@@ -115,7 +115,7 @@ class Piece:
 
 
 class _Record:
-    """A live block: the layout it was asked for with, its memory with the guards, and who asked."""
+    """A live block: its requested layout, its memory with the guards, and the call site."""
 
     __slots__ = ("layout", "memory", "offset", "site")
 
@@ -127,13 +127,13 @@ class _Record:
 
 
 class Instrumented(BaseAllocator):
-    """Real memory from Python's heap. `over_size`: bytes that every block has beyond what was asked for."""
+    """Real memory from Python's heap. `over_size`: extra bytes in every block."""
 
     def __init__(self, failures: Failures | None = None, *, over_size: int = 0, limit: int = LIMIT) -> None:
         self.failures = Failures() if failures is None else failures
         self.calls: list[Call] = []
         self.closed = False
-        #: After how many more blocks that it gets back it raises `Interruption`, once; None for never.
+        #: Number of frees before the one that raises `Interruption`, once; None for never.
         self.interrupt_after: int | None = None
         self._over_size = over_size
         self._limit = limit
@@ -141,12 +141,12 @@ class Instrumented(BaseAllocator):
 
     @property
     def live_blocks(self) -> int:
-        """Number of live blocks, those of size zero included."""
+        """Number of live blocks, including those of size zero."""
         return len(self._live)
 
     @property
     def live_bytes(self) -> int:
-        """Bytes that were asked for by live blocks."""
+        """Requested bytes of live blocks."""
         return sum(record.layout.size for record in self._live.values())
 
     @property
@@ -180,7 +180,7 @@ class Instrumented(BaseAllocator):
         align = layout.align
         size = layout.size
         if size == 0:
-            # All blocks of size zero and one alignment share an address: whoever keys by address loses them.
+            # Blocks of size zero and equal alignment share an address, which catches tables keyed by address.
             region = Region(align if align >= 16 else 16 + align, 0, memoryview(bytearray()))
             self._live[region] = _Record(layout, memoryview(b""), 0, _caller())
             return Block(region.address, 0, region)
@@ -191,8 +191,8 @@ class Instrumented(BaseAllocator):
         total = size + 2 * period + 2 * GUARD
         memory = memoryview(bytearray(total) if total < _LARGE else mmap.mmap(-1, total))
         base = address_of(memory)
-        # An odd multiple of the alignment, each one below the period by turns: so where a block lies in its page
-        # depends on the calls before, and on nothing else.
+        # Cycles through the odd multiples of the alignment below the period, so the position of a block in its page
+        # depends only on the calls before it.
         address = ((base + GUARD + period - 1) & -period) + len(self.calls) % turns * step + align
         offset = address - base
         memory[offset - GUARD : offset] = _GUARD_BYTES
@@ -230,7 +230,7 @@ class Instrumented(BaseAllocator):
         block.release()
 
     def _check_fits(self, method: str, block: Block, layout: Layout) -> None:
-        """Raise unless the block is one of ours, and the layout fits it."""
+        """Raise unless the block was allocated here and the layout fits it."""
         if block.released:
             raise released(block)
         record = self._live.get(block.region)
@@ -276,7 +276,7 @@ class Instrumented(BaseAllocator):
         self._live.clear()
 
     def revoke(self) -> list[Piece]:
-        """Revoke all blocks, as a reset does, and keep their memory from being used again; returns where they were."""
+        """Revoke all blocks, as a reset does, but keep their memory from being reused; returns where they were."""
         pieces = [Piece(region.address, region.size, record.memory) for region, record in self._live.items()]
         for region in self._live:
             region.close()

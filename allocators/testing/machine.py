@@ -1,15 +1,14 @@
-"""AllocatorMachine: a Hypothesis state machine that calls an allocator in every order it can think of.
+"""AllocatorMachine: a Hypothesis state machine that calls an allocator in random order.
 
     def test_my_allocator() -> None:
         run_machine(MyAllocator)
 
-or, to choose the settings as for any other machine of Hypothesis,
+or, to choose settings as for any Hypothesis state machine,
 
     TestMyAllocator = machine(MyAllocator).TestCase
     TestMyAllocator.settings = settings(max_examples=1000)
 
-Hypothesis shrinks what it finds to the shortest sequence of calls that
-breaks a promise. The model behind it is that of `Checked`.
+Hypothesis shrinks a failure to the shortest sequence of calls that breaks a promise. The model is that of `Checked`.
 """
 
 from __future__ import annotations
@@ -49,15 +48,15 @@ class AllocatorMachine(RuleBasedStateMachine):
         self.ended: list[tuple[Block, Layout]] = []
 
     def _pick(self, number: int, *, resize: bool) -> Held | None:
-        """A live block, if there is one that may be freed or resized."""
+        """A live block that may be freed or resized, if there is one."""
         blocks = sorted(self.checked.live.values(), key=lambda held: -held.number)
         if not blocks:
             return None
         held = blocks[0 if self.lifo else number % len(blocks)]
         return held if not resize or self.case.may_resize(held) else None
 
-    # Whether a request is served can depend on where the memory lies, which differs from run to run. So rules that
-    # want a block have no precondition, and do nothing where there is none.
+    # Whether a request is served can depend on addresses, which differ from run to run. So rules that need a block have
+    # no precondition, and do nothing without one.
 
     @rule(size=_SIZES, align=_ALIGNMENTS, zeroed=st.booleans())
     def allocate(self, size: int, align: int, zeroed: bool) -> None:
@@ -117,19 +116,19 @@ class AllocatorMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.case.parent is not None)
     @rule(times=st.sampled_from((1, 2, 3, 4, None)), after=st.integers(0, 3))
     def refuse(self, times: int | None, after: int) -> None:
-        """The parent refuses some of the next requests."""
+        """Make the parent refuse some of the next requests."""
         self.case.failures.refuse(times, after=after)
 
     @precondition(lambda self: self.case.parent is not None)
     @rule()
     def allow(self) -> None:
-        """The parent serves all requests again."""
+        """Make the parent serve all requests again."""
         self.case.failures.allow()
 
     def teardown(self) -> None:
         self.case.failures.allow()
         try:
-            # After a failure the model is of no use, and what it would find hides what has gone wrong.
+            # After a failure the model is invalid, and its findings would hide the original error.
             if sys.exc_info()[1] is None:
                 self.case.finish()
         finally:
@@ -147,7 +146,7 @@ def run_machine(
 ) -> None:
     """Run the state machine for one allocator. `ConformanceError` with the shortest failing sequence of calls.
 
-    `settings` are Hypothesis' own, such as `settings(max_examples=1000)`; an example may take any time.
+    `settings` are Hypothesis settings, such as `settings(max_examples=1000)`; examples have no deadline.
     """
     run_state_machine_as_test(
         machine(make, lifo=lifo),

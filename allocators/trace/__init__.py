@@ -1,1 +1,1 @@
-"""What records the operations of an allocator, attributes them to code, and replays them."""
+"""Tracing: records the operations of an allocator, attributes them to code, and replays them."""

@@ -1,10 +1,10 @@
 """CallSiteAllocator: which lines of a program allocate how much.
 
-A block belongs to the line that allocated it, for good: its growth adds to that line's total wherever it grows. Lines
-inside this package do not count, so a Vec that grows is charged to whoever appends to it. Compiled callers have no
-lines of their own; what they allocate goes to the Python code that called them.
+A block always belongs to the line that allocated it, and later growth adds to that line's total. Lines inside this
+package are skipped, so the growth of a Vec is charged to the line that appends to it. Compiled callers have no frames;
+their allocations are charged to the Python code that called them.
 
-Costs: a microsecond an operation, for the look at the stack and a record of each live block.
+Costs: a microsecond per operation, for walking the stack, and a record of each live block.
 """
 # Not compiled: it is not worth the time that compiling takes.
 
@@ -25,7 +25,7 @@ A = TypeVar("A", bound=Allocator)
 
 @mypyc_attr(native_class=True)
 class CallSiteAllocator(RecordingAdaptor[A], Generic[A]):
-    """Counts what goes through to `parent` by call site."""
+    """Counts the operations of `parent` by call site."""
 
     __slots__ = ("_sites",)
 
@@ -65,11 +65,11 @@ class CallSiteAllocator(RecordingAdaptor[A], Generic[A]):
 
     @property
     def sites(self) -> dict[str, Counters]:
-        """The counters of each call site, as they are now, by its name: file:line(function)."""
+        """A snapshot of the counters of each call site, by its name: file:line(function)."""
         return {site: counters.copy() for site, counters in list(self._sites.items())}
 
     def report(self) -> str:
-        """The call sites as an aligned table, the one with the most bytes in total first."""
+        """The call sites as an aligned table, most total bytes first."""
         sites = sorted(self.sites.items(), key=_most_bytes_first)
         if not sites:
             return "No data: nothing has been allocated."

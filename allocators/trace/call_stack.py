@@ -1,9 +1,9 @@
-"""CallStack: where a call came from, cheap to take and put into words only when somebody asks.
+"""CallStack: the stack of a call, cheap to capture and formatted only on demand.
 
-Frames of this package are left out, so the first one is the caller's own. Compiled functions have no frames and do not
+Frames of this package are skipped, so the first one is the caller's. Compiled functions have no frames and do not
 appear.
 
-Costs: some 100 ns a frame. A frame is kept as its code object and a line number.
+Costs: some 100 ns per frame. A frame is kept as its code object and a line number.
 """
 # Not compiled: it is not worth the time that compiling takes.
 
@@ -18,7 +18,7 @@ _INSIDE: Final = _PACKAGE + "."
 
 
 class CallStack:
-    """Frames from the innermost outwards."""
+    """Frames, innermost first."""
 
     __slots__ = ("frames",)
 
@@ -39,15 +39,15 @@ class CallStack:
         return CallStack(frames)
 
     def site(self) -> str:
-        """The innermost frame as file:line(function), or '?' where there is none."""
+        """The innermost frame as file:line(function), or '?' if the stack is empty."""
         if not self.frames:
             return "?"
         code, line = self.frames[0]
         return f"{code.co_filename}:{line}({code.co_qualname})"
 
     def lines(self) -> list[str]:
-        """Two lines a frame, as in a traceback, but the innermost first."""
-        # Imported only when wanted: it takes longer to load than everything else here.
+        """Two lines per frame, as in a traceback, but innermost first."""
+        # Imported on demand: it takes longer to load than everything else here.
         import linecache
 
         lines = []

@@ -1,7 +1,7 @@
-"""Trace formats: recordings of what a program asked of its allocator, our own and three that are common elsewhere.
+"""Trace formats: recorded allocator operations, in this package's own format and three common ones.
 
-Our own is text, one operation a line, after the line `allocators trace 1`. Blocks are numbered 0, 1, 2, ... in the
-order of their allocation; sizes and alignments are in bytes.
+The own format is text: the line `allocators trace 1`, then one operation per line. Blocks are numbered 0, 1, 2, ... in
+order of allocation; sizes and alignments are in bytes.
 
     a ID SIZE ALIGN     allocate
     z ID SIZE ALIGN     allocate_zeroed
@@ -9,17 +9,17 @@ order of their allocation; sizes and alignments are in bytes.
     g ID SIZE ALIGN     grow to SIZE
     G ID SIZE ALIGN     grow_zeroed
     s ID SIZE ALIGN     shrink
-    x                   reset: every block has gone
-    c                   checkpoint; the open ones are numbered 0, 1, ... from the oldest
-    r NUMBER            restore to that checkpoint: blocks made since have gone
-    ! OP SIZE ALIGN     the operation OP was refused, for want of memory
-    # ...               a comment, as is an empty line
+    x                   reset: ends every block
+    c                   checkpoint; open ones are numbered 0, 1, ... from the oldest
+    r NUMBER            restore to that checkpoint: ends the blocks made since
+    ! OP SIZE ALIGN     operation OP failed: out of memory
+    # ...               a comment; empty lines are ignored too
 
 The others: wee_alloc's `.trace` (`Alloc(64),` and `Free(3),`, where 3 is the fourth allocation of the file), the malloc
 lab's `.rep` (a header of two or four numbers, then `a id size`, `r id size`, `f id`; `f -1` frees null, and `r` of an
-unknown id allocates), and the CSV logs of RMM. None of them knows alignments.
+unknown id allocates), and the CSV logs of RMM. None of them records alignments.
 
-Read lazily, one line at a time; what is kept is one number for each live block.
+Traces are read lazily, one line at a time; only one number is kept for each live block.
 """
 # Not compiled: it is not worth the time that compiling takes.
 
@@ -31,10 +31,10 @@ from typing import Final
 from allocators.errors import LayoutError, TraceError
 from allocators.layout import Layout
 
-#: First line of our own format.
+#: First line of the own format.
 HEADER: Final = "allocators trace 1"
 
-# Operations, by the letter that our own format writes for them.
+# Operations, by their letter in the own format.
 ALLOCATE: Final = "a"
 ALLOCATE_ZEROED: Final = "z"
 DEALLOCATE: Final = "f"
@@ -45,19 +45,19 @@ RESET: Final = "x"
 CHECKPOINT: Final = "c"
 RESTORE: Final = "r"
 FAILURE: Final = "!"
-#: Grow or shrink, whichever it turns out to be: for formats that do not tell.
+#: Grow or shrink, for formats that do not distinguish them.
 RESIZE: Final = "realloc"
 
 FORMATS: Final = ("allocators", "wee", "rep", "rmm")
 
-#: An id that no block has, for operations on none.
+#: The id for operations without a block.
 NO_ID: Final = -1
 
 
 class Operation:
-    """One step of a trace: what is done (a letter above, or `RESIZE`), to which block, with which layout.
+    """One step of a trace: its kind (a letter above, or `RESIZE`), the block id, and the layout.
 
-    For `RESTORE` the id is the number of the checkpoint; where there is no layout it is empty.
+    For `RESTORE` the id is the number of the checkpoint; operations without a layout have an empty one.
     """
 
     __slots__ = ("id", "kind", "layout")
@@ -72,10 +72,10 @@ class Operation:
 
 
 def read_trace(lines: Iterable[str], *, name: str = "trace", format: str = "", align: int = 8) -> Iterator[Operation]:
-    """The operations of a trace in any of `FORMATS`, told from its first line unless `format` says which.
+    """The operations of a trace in any of `FORMATS`, detected from its first line unless `format` is given.
 
-    `align` is the alignment of every block where the format has none. Raises `TraceError` at the first line that makes
-    no sense: malformed, or about a block that is not live.
+    `align` is the alignment of every block in formats without alignments. Raises `TraceError` at the first line that is
+    malformed or refers to a block that is not live.
     """
     reader = _Reader(lines, name, align)
     if not format:
@@ -92,7 +92,7 @@ def read_trace(lines: Iterable[str], *, name: str = "trace", format: str = "", a
 
 
 class _Reader:
-    """Lines with their numbers, and which blocks are live."""
+    """Reads numbered lines and tracks the live blocks."""
 
     def __init__(self, lines: Iterable[str], name: str, align: int) -> None:
         self._lines = iter(lines)
@@ -100,12 +100,12 @@ class _Reader:
         self._name = name
         self._align = align
         self.line = 0
-        #: By id: the number of checkpoints that were open when the block was made.
+        #: By id: the number of open checkpoints when the block was made.
         self.live: dict[int, int] = {}
         self.checkpoints = 0
 
     def next(self) -> str | None:
-        """The next line that is neither empty nor a comment, without white space around it; None at the end."""
+        """The next line that is neither empty nor a comment, stripped; None at the end."""
         if self._pushed_back is not None:
             text = self._pushed_back
             self._pushed_back = None
@@ -118,7 +118,7 @@ class _Reader:
         return None
 
     def push_back(self, text: str) -> None:
-        """Let `next` return a line again."""
+        """Make `next` return this line again."""
         self._pushed_back = text
 
     def error(self, message: str) -> TraceError:
@@ -225,7 +225,7 @@ def _own_layout(reader: _Reader, words: list[str]) -> Layout:
 
 
 _WITH_LAYOUT: Final = (ALLOCATE, ALLOCATE_ZEROED, GROW, GROW_ZEROED, SHRINK)
-# Words in a line, by its first.
+# Number of words in a line, by its first word.
 _WORDS: Final = {
     ALLOCATE: 4,
     ALLOCATE_ZEROED: 4,

@@ -1,4 +1,4 @@
-"""profile: what the functions and blocks of a program take from a `MetricAllocator`, by name.
+"""profile: measures what functions and `with` blocks allocate from a `MetricAllocator`, by name.
 
     records = ProfilerRecords()
 
@@ -10,9 +10,8 @@
 
     print(records.report())
 
-Each call is a frame of counters, so a record holds what was allocated inside, inner profiled calls included: the number
-of calls, the sum of all bytes, and the largest peak that one call has reached. The semantics are those of RMM's
-profiler.
+Each call is a frame of counters, so a record covers what was allocated inside it, including inner profiled calls: the
+number of calls, the total bytes, and the largest peak of any call. The semantics are those of RMM's profiler.
 
 Costs: a frame of counters and a lock for each profiled call; nothing else gets slower.
 """
@@ -40,7 +39,7 @@ Order = Literal["num_calls", "memory_peak", "memory_total"]
 
 @mypyc_attr(native_class=True)
 class ProfilerRecord:
-    """What one name has taken: calls, and bytes in sum and at their peak."""
+    """The figures of one name: number of calls, total bytes and peak bytes."""
 
     __slots__ = ("memory_peak", "memory_total", "num_calls")
 
@@ -58,12 +57,12 @@ class ProfilerRecord:
 
 @mypyc_attr(native_class=True)
 class ProfilerRecords:
-    """Records by name. Threads may add to it at the same time."""
+    """Records by name. Threads may add to them concurrently."""
 
     __slots__ = ("_lock", "_records")
 
     def __init__(self) -> None:
-        # Reentrant, since a signal handler can call what is profiled too.
+        # Reentrant, since a signal handler may call a profiled function.
         self._lock: Final = fork_safe_lock()
         self._records: dict[str, ProfilerRecord] = {}
 
@@ -96,7 +95,7 @@ class ProfilerRecords:
             return _of_records, ({name: copy.copy(record) for name, record in self._records.items()},)
 
     def report(self, order: Order = "memory_peak") -> str:
-        """The records as an aligned table, the largest first."""
+        """The records as an aligned table, largest first. Raises `MisuseError` for an unknown order."""
         if order not in _COLUMNS:
             raise MisuseError(f"unknown order {order!r}, want one of {', '.join(_COLUMNS)}")
         figures: list[tuple[str, tuple[int, int, int]]] = []
@@ -124,12 +123,12 @@ def _of_records(records: dict[str, ProfilerRecord]) -> ProfilerRecords:
 _COLUMNS: Final = ("num_calls", "memory_peak", "memory_total")
 
 
-class profile(Uncopyable):  # noqa: N801 - it is used as a function is.
-    """Records what is allocated through `metric` in a `with` block, or in each call of the function it decorates.
+class profile(Uncopyable):  # noqa: N801 - it is used like a function.
+    """Records what is allocated through `metric` in a `with` block, or in each call of the decorated function.
 
-    A `with` block needs a `name`, or it raises `MisuseError`; a function has one: file:line(function). Exceptions pass
-    through, and what was allocated before is recorded. Raises `MisuseError` at the end where the block has left frames
-    of counters behind, or has taken off those of others.
+    A `with` block without a `name` raises `MisuseError`; the default name of a function is file:line(function). A call
+    that raises is recorded too. Raises `MisuseError` at the end if the block has pushed frames of counters without
+    popping them, or popped frames that it did not push.
     """
 
     def __init__(self, metric: MetricAllocator[Any], records: ProfilerRecords, name: str = "") -> None:
@@ -169,7 +168,7 @@ class profile(Uncopyable):  # noqa: N801 - it is used as a function is.
 
 
 def _name_of(function: Callable[..., Any]) -> str:
-    """file:line(function), or module:function for one without source."""
+    """file:line(function), or module:function if it has no source."""
     inner: Any = function
     while hasattr(inner, "__wrapped__"):
         inner = inner.__wrapped__

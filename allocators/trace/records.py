@@ -1,13 +1,12 @@
-"""Records: one for each live block, through scopes and resets, for adaptors that must know more than a sum.
+"""Records: one for each live block, across scopes and resets, for adaptors that need more than totals.
 
-Layout: a dict of records, by address, size and region, and one more for each open checkpoint, which holds the blocks
-allocated since. Live blocks of size zero can agree in all three; their records form a chain, and none can be told from
-the other.
+Layout: a dict of records by address, size and region, and one more for each open checkpoint, with the blocks allocated
+since. Live blocks of size zero can agree in all three; their records form a chain and are indistinguishable.
 
-Signal handlers and finalisers, which may use the same allocator, run when Python calls a function and when a loop turns
-round. So each change of the dicts is made without either.
+Signal handlers and finalisers, which may use the same allocator, run at function calls and loop iterations. So each
+change of the dicts contains neither.
 
-Costs: some 300 ns an operation, and 150 to 250 bytes a live block.
+Costs: some 300 ns per operation, and 150 to 250 bytes per live block.
 """
 # Not compiled: it is not worth the time that compiling takes.
 
@@ -30,7 +29,7 @@ Page = dict[tuple[int, int, Region], "Record"]
 
 @mypyc_attr(native_class=True)
 class Record:
-    """A live block: address, size in bytes, region, and what the adaptor notes of it: a number, a tag of its own."""
+    """A live block: address, size in bytes, region, and the adaptor's own data: a number and a tag."""
 
     __slots__ = ("address", "number", "other", "page", "region", "size", "tag")
 
@@ -40,7 +39,7 @@ class Record:
         self.region = region
         self.number: i64 = -1
         self.tag: Any = None
-        #: Where it stands, or stood last: with the blocks as old as this one.
+        #: The dict that holds it, or held it last: that of the blocks since the same checkpoint.
         self.page: Page = {}
         #: The next one with the same key.
         self.other: Record | None = None
@@ -60,12 +59,12 @@ class Records:
         return self._count
 
     def add(self, record: Record) -> None:
-        """Enter a block that is allocated now."""
+        """Add a newly allocated block."""
         record.page = self._pages[-1]
         self.put_back(record)
 
     def put_back(self, record: Record) -> None:
-        """Enter a block as old as it was: one that has been resized in place, or could not be freed."""
+        """Put back a block that was resized in place or could not be freed, at its old age."""
         page = record.page
         key = (record.address, record.size, record.region)
         record.other = page[key] if key in page else None  # noqa: SIM401 - not a call
@@ -73,10 +72,10 @@ class Records:
         self._count += 1
 
     def take(self, block: Block, size: int) -> Record | None:
-        """Take out the record of a block, None if there is none.
+        """Remove and return the record of a block; None if there is none.
 
-        Address and size alone could be those of two blocks of size zero, one from before a checkpoint and one made
-        since; their regions differ.
+        Two blocks of size zero, one from before a checkpoint and one made since, can share address and size; their
+        regions differ.
         """
         key = (block.address, size, block.region)
         for page in reversed(self._pages):
@@ -91,7 +90,7 @@ class Records:
         return None
 
     def current(self, record: Record) -> bool:
-        """Whether nothing has dropped the blocks as old as one that was taken out."""
+        """Whether the blocks of the same age as a removed one have not been dropped."""
         return any([page is record.page for page in self._pages])
 
     @property
@@ -104,7 +103,7 @@ class Records:
         self._pages.append({})
 
     def detach(self, number: int) -> list[Page]:
-        """Take out what was allocated since the checkpoint of that number, or all for `ALL_BLOCKS`."""
+        """Remove and return the blocks allocated since checkpoint `number`, or all for `ALL_BLOCKS`."""
         pages = self._pages[number + 1 :]
         del self._pages[number + 1 :]
         if number == ALL_BLOCKS:
@@ -113,7 +112,7 @@ class Records:
         return pages
 
     def attach(self, pages: list[Page], number: int) -> None:
-        """Put back what `detach` has taken out for that number."""
+        """Put back what `detach` returned for this number."""
         meanwhile = self._pages[number + 1 :] if number == ALL_BLOCKS else []
         self._pages[number + 1 :] = pages
         self._count += len(listed(pages)) - len(listed(meanwhile))
@@ -121,7 +120,7 @@ class Records:
             self.add(record)
 
     def clear(self) -> list[Record]:
-        """Take out and return all records, and forget every checkpoint."""
+        """Remove and return all records, and forget every checkpoint."""
         return listed(self.detach(ALL_BLOCKS))
 
     def all(self) -> list[Record]:
@@ -145,7 +144,7 @@ def listed(pages: list[Page]) -> list[Record]:
 class RecordingAdaptor(Adaptor[A], Generic[A]):
     """Forwards the six methods, keeps a record of each live block, and hands out exactly the requested sizes.
 
-    Subclasses say what else happens by overriding the hooks. `kind` is the letter of the operation in a trace.
+    Subclasses override the hooks. `kind` is the letter of the operation in a trace.
     """
 
     __slots__ = ("_records",)
@@ -160,22 +159,22 @@ class RecordingAdaptor(Adaptor[A], Generic[A]):
         return len(self._records)
 
     def _prepare(self) -> None:
-        """Hook: an operation is about to begin. It does not where this raises."""
+        """Hook: called before an operation, which does not take place if this raises."""
 
     def _allocated(self, kind: str, record: Record, layout: Layout) -> None:
-        """Hook: a block was allocated; its number can be set."""
+        """Hook: a block was allocated; may set its number."""
 
     def _freed(self, record: Record) -> None:
         """Hook: a block was freed."""
 
     def _resized(self, kind: str, record: Record, address: i64, old: Layout, new: Layout) -> None:
-        """Hook: the block that was at `address` was resized; `record` tells where it is now."""
+        """Hook: the block at `address` was resized; `record` has its new address."""
 
     def _refused(self, kind: str, layout: Layout) -> None:
-        """Hook: the parent has refused an operation for want of memory."""
+        """Hook: the parent has refused an operation, being out of memory."""
 
     def _gone(self, records: list[Record]) -> None:
-        """Hook: the parent has dropped blocks wholesale."""
+        """Hook: the parent has dropped blocks in bulk."""
 
     def allocate(self, layout: Layout) -> Block:
         self._prepare()
@@ -203,9 +202,9 @@ class RecordingAdaptor(Adaptor[A], Generic[A]):
         return block if block.size == size else Block(block.address, size, block.region)
 
     def _take(self, block: Block, layout: Layout) -> Record:
-        """Take out the record of a block that is to be freed or resized.
+        """Remove and return the record of a block to free or resize.
 
-        Before the parent has the block back: from then on its address can belong to a new block.
+        This comes before the call of the parent, after which the address can belong to a new block.
         """
         record = self._records.take(block, layout.size)
         if record is None:
@@ -224,14 +223,14 @@ class RecordingAdaptor(Adaptor[A], Generic[A]):
         self._end(record)
 
     def _failed(self, record: Record, block: Block, region: Region) -> None:
-        """The parent has raised: the block is where it was, unless it has ended all the same, or was dropped."""
+        """The parent has raised: put the block back unless it has ended or was dropped."""
         if block.region is region and self._records.current(record):
             self._records.put_back(record)
         else:
             self._end(record)
 
     def _end(self, record: Record) -> None:
-        """A block has ended by itself, or was dropped with others meanwhile."""
+        """A block was freed, or was dropped with others meanwhile."""
         if self._records.current(record):
             self._freed(record)
         else:
@@ -265,7 +264,7 @@ class RecordingAdaptor(Adaptor[A], Generic[A]):
         return self._enter_resized(kind, record, region, resized, old, new)
 
     def resize_in_place(self, block: Block, old: Layout, new: Layout) -> Block | None:
-        """As the parent does it; where it says no, nothing has happened."""
+        """Forward to the parent; None means that nothing has changed."""
         self._prepare()
         record = self._take(block, old)
         region = block.region
@@ -282,13 +281,13 @@ class RecordingAdaptor(Adaptor[A], Generic[A]):
     def _enter_resized(
         self, kind: str, record: Record, region: Region, resized: Block, old: Layout, new: Layout
     ) -> Block:
-        """Note where a block that was in `region` is now."""
+        """Add the record of a resized block that was in `region`."""
         address = record.address
         record.address = resized.address
         record.size = new.size
         record.region = resized.region
         if resized.region is region and self._records.current(record):
-            # Where it has not left its place it is as old as it was, else it is a new block.
+            # A block that did not move keeps its age; otherwise it is a new block.
             self._records.put_back(record)
         else:
             self._records.add(record)

@@ -1,7 +1,7 @@
-"""Replay: do to an allocator what a trace says, and see what comes of it.
+"""Replay: runs the operations of a trace on an allocator and counts the results.
 
-The bytes of blocks are neither written nor read, so what is measured is the allocator. A request that the allocator
-refuses is counted and left out, with everything that the trace does to that block later.
+The bytes of blocks are neither written nor read, so only the allocator is measured. A request that the allocator
+refuses is counted, and later operations on that block are skipped.
 """
 # Not compiled: it is not worth the time that compiling takes.
 
@@ -32,10 +32,10 @@ from allocators.trace.format import (
 
 
 class Replay:
-    """One replay: the operations, as far as they have been done, and what was seen."""
+    """One replay and its figures so far."""
 
     def __init__(self, allocator: Allocator, *, min_align: int = 1) -> None:
-        #: Counts what is done; the given allocator itself, if it is a MetricAllocator.
+        #: Counts the operations; the given allocator itself if it is a MetricAllocator.
         self.metric: Final[MetricAllocator[Any]] = (
             allocator if isinstance(allocator, MetricAllocator) else MetricAllocator(allocator)
         )
@@ -45,20 +45,20 @@ class Replay:
         self._points: list[Checkpoint] = []
         #: Operations done.
         self.operations = 0
-        #: Resizes after which the block was elsewhere, or where it had been.
+        #: Resizes that moved the block, or left it in place.
         self.moved = 0
         self.stayed = 0
-        #: Requests that this allocator refused, and operations left out because of that.
+        #: Requests that this allocator refused, and operations skipped because of that.
         self.refused = 0
         self.skipped = 0
-        #: Requests that had been refused when the trace was recorded.
+        #: Requests that were refused when the trace was recorded.
         self.refused_in_trace = 0
-        #: Most bytes of chunks in use at once, padding and dead blocks included; None where the allocator cannot tell.
+        #: Peak bytes of chunks in use, including padding and dead blocks; None if the allocator cannot tell.
         self.most_used: int | None = None if self._used_bytes is None else 0
         self.seconds = 0.0
 
     def run(self, operations: Iterable[Operation]) -> None:
-        """Do all operations. `MisuseError` for one that this allocator does not offer, such as a checkpoint."""
+        """Run all operations. `MisuseError` for one that this allocator does not support, such as a checkpoint."""
         start = time.perf_counter()
         for operation in operations:
             try:
@@ -138,7 +138,7 @@ class Replay:
         self._live = {id: held for id, held in self._live.items() if not held[0].released}
 
     def figures(self) -> dict[str, object]:
-        """All that was seen, as for JSON: the figures of the metric, and `replay`."""
+        """All figures, for JSON: those of the metric, and `replay`."""
         return {
             **self.metric.figures(),
             "replay": {
@@ -154,7 +154,7 @@ class Replay:
         }
 
     def summary(self) -> str:
-        """The same in words, without the figures of the metric."""
+        """The figures of the replay as text, without those of the metric."""
         lines = [f"{self.operations:,} operations in {self.seconds:.3f} s"]
         if self.moved or self.stayed:
             lines.append(f"{self.moved:,} resized blocks moved, {self.stayed:,} stayed")
@@ -168,9 +168,9 @@ class Replay:
 
 
 def _used_bytes_of(metric: MetricAllocator[Any]) -> Callable[[], int] | None:
-    """How to ask the nearest allocator below that knows how many bytes of its chunks are in use."""
+    """A function that reads `used_bytes` of the nearest allocator below that has it; None if none has."""
     for allocator in chain(metric):
         if hasattr(allocator, "used_bytes"):
-            # The lambda's default binds the allocator of this turn.
+            # The default argument binds the allocator of this iteration.
             return lambda chunked=allocator: int(chunked.used_bytes)  # type: ignore[misc]
     return None

@@ -7,11 +7,11 @@
     blocks = snapshot.filter_traces([tracemalloc.DomainFilter(True, TRACEMALLOC_DOMAIN)])
     for line in blocks.statistics("traceback"): ...
 
-The blocks are in a domain of their own, so nothing that Python counts itself is counted twice. Their tracebacks end in
-this module, so start tracemalloc with some frames more than one. Blocks allocated while tracing is off are not seen,
-and neither are those of size zero, which have no bytes and may share an address.
+The blocks have their own domain, so nothing that Python counts itself is counted twice. Their tracebacks end in this
+module, so start tracemalloc with several frames. Blocks allocated while tracing is off do not appear, nor do those of
+size zero, which have no bytes and may share an address.
 
-Costs: about a microsecond an operation, plus what tracemalloc takes for the traceback.
+Costs: about a microsecond per operation, plus tracemalloc's time for the traceback.
 """
 # Not compiled: it is not worth the time that compiling takes.
 
@@ -27,7 +27,7 @@ from allocators.trace.records import Record, RecordingAdaptor
 
 A = TypeVar("A", bound=Allocator)
 
-#: The domain of our blocks in tracemalloc; 0 is that of Python's own.
+#: The tracemalloc domain of the blocks; Python's own is 0.
 TRACEMALLOC_DOMAIN: Final = 0xA110C
 
 _TRACK: Final = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_uint, ctypes.c_size_t, ctypes.c_size_t)
@@ -36,9 +36,9 @@ _UNTRACK: Final = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_uint, ctypes.c_size_t
 
 @mypyc_attr(native_class=True)
 class TracemallocAllocator(RecordingAdaptor[A], Generic[A]):
-    """Forwards to `parent`, and tells tracemalloc of each block.
+    """Forwards to `parent`, and reports each block to tracemalloc.
 
-    Raises AttributeError where Python has no tracemalloc.
+    Raises AttributeError if Python has no tracemalloc.
     """
 
     __slots__ = ("_track", "_untrack")
@@ -67,7 +67,7 @@ class TracemallocAllocator(RecordingAdaptor[A], Generic[A]):
             self._freed(record)
 
     def close(self) -> None:
-        """Close the parent; blocks that are live still vanish from tracemalloc too."""
+        """Close the parent, and remove blocks that are still live from tracemalloc."""
         try:
             super().close()
         finally:

@@ -1,13 +1,13 @@
-"""TracingAllocator: records every operation, to be read, compared, or replayed on another allocator.
+"""TracingAllocator: records every operation, to read, compare, or replay on another allocator.
 
-The text is `trace_format`'s own: one line an operation, blocks numbered in the order of their allocation. It says what
-was asked for and not what came of it, so two runs of one program have one trace.
+The text format is that of `allocators.trace.format`: one line per operation, blocks numbered in order of allocation. It
+contains requests and not addresses, so two runs of a program have the same trace.
 
-In memory the record is a `Trace`, a table in allocator memory of 38 bytes an operation, which knows addresses, times
-and threads besides, and can be written as a CSV log of RMM too. With a `file` the lines go there instead, as they come,
-and nothing is kept.
+In memory the record is a `Trace`, a table in allocator memory of 38 bytes per operation, which also has addresses,
+times and threads, and can be written as a CSV log of RMM. With a `file`, lines are written there immediately and
+nothing is kept.
 
-Costs: about two microseconds an operation.
+Costs: about two microseconds per operation.
 """
 # Not compiled: it is not worth the time that compiling takes.
 
@@ -48,7 +48,7 @@ A = TypeVar("A", bound=Allocator)
 _FORMATS: Final = "BBiqqqq"
 #: Added to the letter of an operation that was refused.
 _REFUSED: Final = 0x80
-#: A block that a reset or the end of a scope has dropped; not in the text, where that follows from the line it ends at.
+#: A block dropped by a reset or the end of a scope; not in the text, where the line of the reset or restore implies it.
 _GONE: Final = "d"
 
 _RMM_HEADER: Final = "Thread,Time,Action,Pointer,Size,Stream"
@@ -60,20 +60,20 @@ Row = tuple[int, int, int, int, int, int, int]
 
 @mypyc_attr(native_class=True, allow_interpreted_subclasses=True)
 class _Log(Uncopyable):
-    """Notes operations in order, also those that signal handlers and finalisers do while another one is noted."""
+    """Records operations in order, including those of signal handlers and finalisers during another one."""
 
     __slots__ = ("_pending", "_writing")
 
     def __init__(self) -> None:
-        #: What has been noted and not written yet.
+        #: Recorded and not yet written.
         self._pending: deque[Row] = deque()
         self._writing = False
 
     def reserve(self, rows: int) -> None:
-        """Make room for so many operations, so that noting them cannot fail."""
+        """Make room for `rows` operations, so that recording them cannot fail."""
 
     def note(self, kind: str, id: int, layout: Layout | None, address: int, refused: bool = False) -> None:
-        """Add an operation. `kind` is its letter in the text."""
+        """Record an operation. `kind` is its letter in the text."""
         size = 0
         align = 1
         if layout is not None:
@@ -84,7 +84,7 @@ class _Log(Uncopyable):
         self._write_all()
 
     def _write_all(self) -> None:
-        """Write what is pending, unless whoever was interrupted is just doing so."""
+        """Write what is pending, unless an interrupted call is doing so."""
         if self._writing:
             return
         self._writing = True
@@ -95,7 +95,7 @@ class _Log(Uncopyable):
             self._writing = False
 
     def _write(self, row: Row) -> bool:
-        """Write a row; False where that must wait."""
+        """Write a row; False if that must wait."""
         raise NotImplementedError
 
 
@@ -116,7 +116,7 @@ class _Lines(_Log):
             try:
                 self._file.write(line + "\n")
             except BaseException:
-                # Perhaps the file has it in part: it is not written again.
+                # The file may have part of it, so it is not written again.
                 self._pending.popleft()
                 raise
         return True
@@ -126,7 +126,7 @@ class _Lines(_Log):
 class Trace(_Log):
     """The operations that a `TracingAllocator` has seen, in order.
 
-    `allocator` is where the record itself is kept; by default in pages of its own.
+    `allocator` holds the record itself; by default a new `PageAlloc`.
     """
 
     __slots__ = ("_rows",)
@@ -136,7 +136,7 @@ class Trace(_Log):
         self._rows: Table[Allocator] = Table(PageAlloc() if allocator is None else allocator, _FORMATS)
 
     def reserve(self, rows: int) -> None:
-        """Make room for so many operations, so that noting them cannot fail."""
+        """Make room for `rows` operations, so that recording them cannot fail."""
         self._rows.reserve(rows + len(self._pending))
 
     def _write(self, row: Row) -> bool:
@@ -144,7 +144,7 @@ class Trace(_Log):
         try:
             self._rows.append(*row)
         except MemoryError:
-            # What was reserved for it has gone to an operation in its middle. The next `reserve` says so.
+            # A nested operation has used the reserved row. The next `reserve` raises.
             return False
         except BaseException:
             if len(self._rows) > rows:
@@ -153,7 +153,7 @@ class Trace(_Log):
         return True
 
     def lines(self) -> Iterator[str]:
-        """The trace in our own text format, line by line."""
+        """The trace in the own text format, line by line."""
         yield HEADER
         kinds, aligns, ids, sizes, *_rest = self._columns()
         for row in range(len(kinds)):
@@ -168,8 +168,8 @@ class Trace(_Log):
     def rmm_lines(self) -> Iterator[str]:
         """The trace as RMM's logging adaptor writes it, line by line.
 
-        RMM does not know resizing: a block that has moved is allocated where it is now and then freed where it was, one
-        that has not is freed and allocated again. Blocks that are dropped wholesale are freed one by one.
+        RMM has no resize: a block that moved is allocated at its new address and then freed at the old one; one that
+        did not move is freed and allocated again. Blocks dropped in bulk are freed one by one.
         """
         yield _RMM_HEADER
         kinds, _aligns, ids, sizes, addresses, times, threads = self._columns()
@@ -203,7 +203,7 @@ class Trace(_Log):
         return [self._rows.column(index) for index in range(len(_FORMATS))]
 
     def close(self) -> None:
-        """Give the memory of the record back; closing twice is harmless."""
+        """Free the memory of the record; closing twice is harmless."""
         self._rows.close()
 
     def __enter__(self) -> Self:
@@ -220,9 +220,9 @@ class Trace(_Log):
 
 @mypyc_attr(native_class=True)
 class TracingAllocator(RecordingAdaptor[A], Generic[A]):
-    """Records what is asked of `parent`, in `trace` (a fresh one unless given), or line by line in `file`.
+    """Records the operations of `parent` in `trace` (by default a new one), or line by line in `file`.
 
-    Closing leaves trace and file to be read. An error in writing to the file is raised after the operation was done.
+    `close` leaves trace and file readable. An error in writing the file is raised after the operation is complete.
     """
 
     __slots__ = ("_log", "_next", "_trace")
@@ -237,7 +237,7 @@ class TracingAllocator(RecordingAdaptor[A], Generic[A]):
 
     @property
     def trace(self) -> Trace:
-        """The record in memory. Raises `MisuseError` where there is a file instead."""
+        """The record in memory. Raises `MisuseError` if the trace goes to a file."""
         trace = self._trace
         if trace is None:
             raise MisuseError("the trace is in a file")
@@ -292,7 +292,7 @@ class TracingAllocator(RecordingAdaptor[A], Generic[A]):
 
 
 def _line(kind: int, id: int, size: int, align: int) -> str:
-    """A line of our own text format; empty for what does not appear in it."""
+    """A line of the own text format; empty for operations that it omits."""
     if kind >= _REFUSED:
         return f"{FAILURE} {chr(kind - _REFUSED)} {size} {align}"
     letter = chr(kind)

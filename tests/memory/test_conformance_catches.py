@@ -289,9 +289,20 @@ class OutsideItsRegion(Forwarder):
         super().__init__(parent)
         self.other = Region.of(bytearray(16))
 
-    def allocate(self, layout: Layout) -> Block:
-        block = super().allocate(layout)
+    def _astray(self, block: Block) -> Block:
         return Block(block.address, block.size, self.other) if block.size > 100 else block
+
+    def allocate(self, layout: Layout) -> Block:
+        return self._astray(self.parent.allocate(layout))
+
+    def allocate_zeroed(self, layout: Layout) -> Block:
+        return self._astray(self.parent.allocate_zeroed(layout))
+
+    def grow(self, block: Block, old: Layout, new: Layout) -> Block:
+        return self._astray(self.parent.grow(block, old, new))
+
+    def grow_zeroed(self, block: Block, old: Layout, new: Layout) -> Block:
+        return self._astray(self.parent.grow_zeroed(block, old, new))
 
 
 class CountsAFreeTooMany(Forwarder):
