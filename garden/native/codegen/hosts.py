@@ -1,8 +1,8 @@
-"""Host functions in machine code: which function of the runtime stands for a call.
+"""Host functions in machine code: maps calls of host functions to functions of the runtime.
 
-The runtime (`runtime.garden`) has no types but Int, Double and Bool, all else being words. Where a parameter or a
-result of its function is another one of these than the call has, the caller converts: a Double member of an array comes
-out of `arr_get` as an Int, and is that Double's bits.
+The runtime (`runtime.garden`) has only the types Int, Double and Bool; everything else is a word. If its function has
+another of these types than the call, the caller converts: `arr_get` returns a Double member of an array as an Int, with
+the bits of the Double.
 """
 # Not compiled: it is not worth the time that compiling takes.
 
@@ -12,21 +12,21 @@ from typing import Final
 
 from garden.host import HostFunction
 
-#: Functions that look into what an array or an option has inside, where a record is its own address and all else is
-#: loaded; for records there is another function of the name and `_RECORD`.
+#: Functions that read the content of an array or an option. Everything is loaded except records, which are their own
+#: address, so that there is a second function for records, whose name ends with `_RECORD`.
 _INSIDE: Final = ("arr_get", "opt_some", "opt_unwrap", "opt_or")
 _RECORD: Final = "_record"
-#: Of these, the ones that are given the size of the record.
+#: Those of them that take the size of the record.
 _SIZED: Final = ("arr_get",)
-#: Begins the names of the interpreter's adapters: that of a function of the runtime ends with its name, and the one for
-#: functions of Python with nothing.
+#: Prefix of the names of the interpreter's adapters, followed by the name of the runtime function, or by nothing for
+#: the adapter of functions in Python.
 ADAPTER: Final = "adapter."
 
 
 def native_call(function: HostFunction) -> tuple[str, tuple[int, ...]] | None:
-    """The function of the runtime that a call of `function` calls, and the words that it is given behind the arguments.
+    """The runtime function for a call of `function`, and the words that it gets after the arguments.
 
-    The types of `function` are those of the call. None where only Python has it.
+    The types of `function` are those of the call. None if only Python implements it.
     """
     name = function.native
     if not name:
@@ -39,17 +39,17 @@ def native_call(function: HostFunction) -> tuple[str, tuple[int, ...]] | None:
 
 
 def python_name(function: HostFunction) -> str:
-    """What tells a host function from all others: its package and signature."""
+    """A unique name of a host function: its package and signature."""
     return f"{function.package}.{function}"
 
 
 def python_hosts(hosts: list[HostFunction]) -> dict[int, str]:
-    """The host functions that only Python has, by index."""
+    """The host functions that only Python implements, by index."""
     return {index: python_name(function) for index, function in enumerate(hosts) if native_call(function) is None}
 
 
 def runtime_functions() -> dict[str, int]:
-    """All functions of the runtime that stand for calls, and how many words each is given behind the arguments."""
+    """All runtime functions for calls, and how many words each gets after the arguments."""
     from garden.std import STANDARD
 
     names = {function.native: 0 for package in STANDARD.values() for function in package.functions if function.native}

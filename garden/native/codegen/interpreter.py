@@ -1,29 +1,27 @@
-"""Interpreter: the LLVM text of a machine that executes bytecode where it lies. It is the same for every program.
+"""Interpreter: the LLVM text of a machine that executes bytecode in place. It is the same for every program.
 
-One function an opcode, its *handler*, generated from the opcode table. It ends in a tail call of the next instruction's
-handler, which it finds in a table, so there is neither a loop nor a place that all instructions come through. The state
-travels in arguments, all of which are in registers of the processor (`_STATE`); what is needed less often is in the
-context. A handler that fits a line or two of the cache begins one: two indirect jumps in the same line hinder each
-other's prediction, which doubles the time of an instruction.
+Each opcode has one function, its *handler*, generated from the opcode table. It ends in a tail call of the next
+instruction's handler, found in a table, so there is no dispatch loop. The state travels in arguments, all in processor
+registers (`_STATE`); rarely used state is in the context. A handler that fits one or two cache lines starts at a line:
+two indirect jumps in the same line spoil each other's prediction, which doubles the time of an instruction.
 
-What an operation means is what `garden.native.codegen.body` says. Which instruction is which operation, and which jump
-depends on which comparison, is what `garden.bytecode.selection` says.
+`garden.native.codegen.body` defines the operations. `garden.bytecode.selection` says which instruction is which
+operation, and which jump depends on which comparison.
 
-Jumps. Where a jump leads stands in its word, and the next word cannot be read before this one has been: with five
-cycles for each load, a chain of jumps takes longer than all that stands between them. So a jump, or call, compares its
-target with `likely`, where the last one went, and goes on from that: the processor predicts the comparison, and need
-not wait. In a function that calls itself this is always right. Superinstructions (`garden.bytecode.superinstructions`)
-do away with other waits: those for the targets of jumps that stay in the run, and for registers to be written before
-they are read.
+Jumps. The target of a jump is in its word, and the word after the jump cannot be read before this one: at five cycles
+per load, a chain of jumps takes longer than the work between them. So a jump or call compares its target with `likely`,
+the target of the last one, and continues from there: the processor predicts the comparison and need not wait. In a
+function that calls itself the prediction is always right. Superinstructions (`garden.bytecode.superinstructions`)
+remove other waits: for the targets of jumps inside the run, and for registers that are written and then read.
 
-Frames are a stack of addresses to return to. The first one is that of a word which halts.
+Frames are a stack of return addresses. The first is the address of a word that halts.
 
-What ends a run, or asks the host, is in functions of its own, which handlers jump to; only they write the state to the
-context. Host functions get the same arguments: those of the runtime through an *adapter*, which also is a handler.
+Handlers jump to separate functions to end a run or call the host; only those write the state to the context. Host
+functions get the same arguments: those of the runtime through an *adapter*, which is a handler too.
 
-Ctrl-C overwrites the table: whatever comes next asks the host, and is then executed.
+A signal overwrites the table: the next instruction first calls the host, then executes.
 
-Costs: with superinstructions and runtime, 40 KB of machine code, which takes LLVM one or two seconds.
+Costs: with superinstructions and runtime, 40 KB of machine code, for which LLVM takes one or two seconds.
 """
 # Not compiled: it is not worth the time that compiling takes.
 
@@ -60,7 +58,7 @@ from garden.traps import DIVISION_BY_ZERO
 _STATE: Final = ("pc", "registers", "table", "code", "frames", "spill", "likely", "constants")
 _PARAMETERS: Final = ", ".join([f"ptr %{name}" for name in _STATE])
 
-#: Bytes of a line of the cache.
+#: Bytes of a cache line.
 _LINE: Final = 64
 
 # Operands by name: their places in the word, in bytes.
@@ -75,9 +73,9 @@ _OF_DOUBLES: Final = (op.DADD, op.DSUB, op.DMUL, op.DDIV, op.DLT, op.DLE, op.DNE
 _TO_DOUBLE: Final = (op.DADD, op.DSUB, op.DMUL, op.DDIV, op.DNEG, op.INT_TO_DOUBLE)
 _TO_BOOL: Final = (*[operation for operation, jump in enumerate(JUMPS) if jump], op.INT_TO_BOOL)
 
-#: The IR operation that an instruction is. Where there are two, they mean the same for words.
+#: The IR operation of an instruction. If there are two, they mean the same for words.
 _OPERATIONS: Final = {code: operation for operation, code in reversed(list(enumerate(DIRECT))) if code}
-#: The comparison that a jump depends on, and whether it is taken where that holds.
+#: The comparison that a jump depends on, and whether it jumps if the comparison holds.
 _CONDITIONS: Final = {
     **{code: (operation, False) for operation, code in enumerate(INVERSE_JUMPS) if code},
     **{code: (operation, True) for operation, code in reversed(list(enumerate(JUMPS))) if code},
@@ -85,12 +83,12 @@ _CONDITIONS: Final = {
 
 _TRAPS: Final = (DIVISION_BY_ZERO,)
 
-#: Bytes of the stack of the process that are left for Python, which has more to do while the program runs.
+#: Bytes of the process stack to leave for Python, which runs host functions meanwhile.
 _RESERVE: Final = 1 << 20
 
 
 class Handler(Body):
-    """The handler of a run of instructions, most often of one, while it is written.
+    """Builds the handler of a run of instructions, usually of one.
 
     `index` is the present instruction; `frames` and `spill` are the values that the state has by then.
     """

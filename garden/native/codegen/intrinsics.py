@@ -1,15 +1,16 @@
-"""Intrinsics: what the runtime can do that no garden program can, as a package `memory` of one LLVM text a function.
+"""Intrinsics: the operations of the runtime that garden programs lack, as a package `memory` with one LLVM text per
+function.
 
-Only the runtime imports it (see `garden.native.codegen.runtime`). An address is an Int. `LLVM` has the text that
-stands for a call: `{r}` is the name of the result, `{a}` and `{b}` those of the arguments, and `{u}` a number that no
-other call in the function has, for names inside the text. `%where` is the last parameter of every function of the
-runtime, the place in the program's source that traps are reported at.
+Only the runtime imports it (see `garden.native.codegen.runtime`). An address is an Int. `LLVM` has the text of a
+call: `{r}` is the name of the result, `{a}` and `{b}` those of the arguments, and `{u}` a number that is unique in the
+function, for names inside the text. `%where` is the last parameter of every function of the runtime, the position in
+the program's source at which traps are reported.
 
 For every word of the context there are `context_NAME()` and `set_NAME(word)`, and for every message of
 `garden.traps` a `trap_NAME` with as many parameters as the text has words, of which the third is left in the context
-by `set_trap_c` before. `request_NAME` are calls into the host.
+by `set_trap_c` before. `request_NAME` calls the host.
 
-`declarations` has what the module needs beside it: two tables, and LLVM's own intrinsics.
+`declarations` has what else the module needs: two tables, and LLVM's own intrinsics.
 """
 # Not compiled: it is not worth the time that compiling takes.
 

@@ -1,7 +1,7 @@
-"""Modules: everything that an image is made from, put together as one LLVM text.
+"""Modules: assembles all parts of an image into one LLVM text.
 
-A module has the way in and out, the context, and of the runtime the functions that it needs, so that they can be
-inlined; LLVM drops what nobody calls in the end.
+A module has the entry and exit code, the context, and the runtime functions that it needs, so that LLVM can inline them
+and drop those that are not called.
 """
 # Not compiled: it is not worth the time that compiling takes.
 
@@ -22,7 +22,7 @@ from garden.native.codegen.translate import Signature, Translator
 from garden.native.fingerprint import fingerprint
 from garden.native.target import STACK_POINTER
 
-#: Begins the LLVM names of the runtime's functions.
+#: Prefix of the LLVM names of the runtime's functions.
 _PREFIX: Final = "rt."
 
 _Row = tuple[str, str, list[str], list[str], list[int] | None, list[str], str]
@@ -50,7 +50,7 @@ class RuntimeFunctions:
             self._texts[name] = text
 
     def text(self, needed: Iterable[str]) -> str:
-        """The text of these functions and of all that they call."""
+        """The text of these functions and of all functions that they call."""
         pending = list(needed)
         known = dict.fromkeys(pending)
         while pending:

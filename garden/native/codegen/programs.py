@@ -1,10 +1,9 @@
-"""Programs: what the compiler makes of a whole program for the JIT, and how the cache keeps it.
+"""Programs: the product of the compiler for the JIT, and its form in the cache.
 
-A `NativeProgram` is an object and the little beside it that a machine must know. The cache has it under a key that can
-be told from the source alone, so that a program which was compiled before is not even parsed. For a program that may
-import other packages than the standard ones there is no such key.
+A `NativeProgram` is an object and the few facts that a machine needs. Its cache key depends only on the source, so that
+a cached program is not even parsed. Programs that may import other than the standard packages have no such key.
 
-Every start of the `garden` command waits for this module, so it imports next to nothing.
+Every start of the `garden` command loads this module, so it imports next to nothing.
 """
 # Not compiled: every warm start loads it, and small modules load faster than compiled groups.
 
@@ -60,7 +59,7 @@ class NativeProgram:
 
     @staticmethod
     def from_bytes(data: bytes) -> NativeProgram:
-        """What `to_bytes` has made. ValueError for anything else."""
+        """The inverse of `to_bytes`. ValueError for anything else."""
         head, blank, object = data.removeprefix(_MAGIC).partition(b"\n\n")
         if not data.startswith(_MAGIC) or not blank:
             raise ValueError("no program in machine code")
@@ -76,18 +75,18 @@ class NativeProgram:
 
 
 def program_key(source: bytes, target: str, *, level: int, backtrace: bool) -> bytes:
-    """The key of a program that imports standard packages alone: of all that the product depends on."""
+    """The key of a program that imports only standard packages: it covers all that the product depends on."""
     return digest(b"program", target.encode(), f"{level} {backtrace}".encode(), fingerprint(), source)
 
 
 def load_program(cache: Cache, key: bytes) -> NativeProgram | None:
-    """The program that the cache has under a key, None where it has none."""
+    """The program cached under a key; None if there is none."""
     kept = cache.load(key)
     return None if kept is None else NativeProgram.from_bytes(kept)
 
 
 def standard_hosts(program: NativeProgram) -> list[HostFunction] | None:
-    """The host functions that a program calls in Python, by index; None where the standard packages lack one."""
+    """The host functions that a program calls in Python, by index; None if the standard packages lack one."""
     if not program.hosts:
         return []
     from garden.native.codegen.hosts import python_name

@@ -1,9 +1,9 @@
-"""The runtime: what programs in machine code call, written in garden (`runtime.garden`) over `memory`.
+"""The runtime: the functions that machine code calls, written in garden (`runtime.garden`) over `memory`.
 
-It is compiled as any program is, as far as SSA. From there it goes the way of the program that calls it, so that small
-functions of it are inlined there, and what nobody calls is dropped.
+It is compiled to SSA as any program is. From there it becomes part of the module of the calling program, so that small
+functions are inlined and unused ones dropped.
 
-Costs: some 0.1 s. Whoever keeps machine code needs it only when there is something new to translate.
+Costs: some 0.1 s, only when there is something new to translate.
 """
 # Not compiled: it is not worth the time that compiling takes.
 

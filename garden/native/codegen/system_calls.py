@@ -1,4 +1,4 @@
-"""System calls: intrinsics of the runtime that only an executable has, which calls the system itself.
+"""System calls: intrinsics of the runtime for executables, which call the system directly.
 
 They are more of the functions that `garden.native.codegen.intrinsics` describes: calls of the system, and what the
 executable carries with it. `host.garden` is made of them; what they refer to is in `garden.native.executable.system`.

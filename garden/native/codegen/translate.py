@@ -1,22 +1,22 @@
-"""Translator: the functions of an IR as LLVM functions, each a text of its own.
+"""Translator: translates the functions of an IR to LLVM functions, one text each.
 
-A value of the IR is a value of LLVM: Int, addresses and all else that is a word are i64, Double is double, Bool is i1;
-what is Void is the word 0. A block is a block, its parameters are phis.
+An IR value is an LLVM value: Int, addresses and all other words are i64, Double is double, Bool is i1; Void is the word
+0. A block is a block, its parameters are phis.
 
-Calls. A function is an internal LLVM function with the parameters that it has in garden. Tail calls to other functions
-must have the signature of their caller, so functions that are connected by tail calls share one: as many words and
-Doubles as any of them needs and as fit registers, the rest goes through the global `arguments`. A tail call of the
-function itself is a jump to its start.
+Calls. A function is an internal LLVM function with its garden parameters. A tail call of another function needs the
+signature of its caller, so functions that are connected by tail calls share one: as many words and Doubles as any of
+them needs, if they fit registers; the rest goes through the global `arguments`. A tail call of the function itself is a
+jump to its start.
 
-Stack. Every cycle of calls contains a call of a function that stands no earlier in the program than its caller. These
-calls, but those of an inlined copy, compare the stack pointer with the limit; between two of them no more functions can
-be active than there are.
+Stack. Every cycle of calls contains a call of a function that is not declared before its caller. These calls, except
+those of an inlined copy, compare the stack pointer with the limit; between two of them each function is active at most
+once.
 
 Ctrl-C. Jumps back and tail calls look at a word of the context; calls find the stack limit moved.
 
-Functions of the runtime have one more parameter at the end, `where`: the position that a trap inside is reported at.
+Functions of the runtime have a last parameter, `where`: the position at which a trap inside is reported.
 
-Costs: linear in the size of the program; some 40 bytes of text an instruction.
+Costs: linear in the size of the program; some 40 bytes of text per instruction.
 """
 
 from __future__ import annotations

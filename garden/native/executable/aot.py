@@ -1,16 +1,16 @@
-"""Aot: a program as an executable of Linux, which needs neither Python nor any library, and no linker to be made.
+"""Aot: compiles a program to a Linux executable that needs neither Python nor any library, without a linker.
 
-It is the image of the JIT, linked at a fixed address, with a host of its own (`host.garden`) and the calls of the
-system that this needs (`system`). It carries name and source of the program, to say where a trap happened.
+It is the image of the JIT, linked at a fixed address, with support code in garden (`host.garden`) and system calls
+(`system`). It contains the name and source of the program, to show where a trap happened.
 
-Layout: the header of the file, a page of its own, then the image, which begins a page, as two segments: what is sealed,
-and what can be written, of which the zeros at the end are not in the file. There are no sections and no symbols.
+Layout: the file header in its own page, then the image as two segments: one sealed, one writable, whose trailing zeros
+are not in the file. There are no sections and no symbols.
 
-Limits are those of the JIT, and set when the executable is made. A function of the host that is only there in Python
-cannot be called: each such call that the program may reach is a diagnostic.
+Limits are those of the JIT, set at build time. Host functions that only Python implements cannot be called: each
+reachable call of one is a diagnostic.
 
-Costs: 28 KB beside the program itself, of which 10 are a table to write Doubles with, and half a second to make. It
-starts in some 0.2 ms.
+Costs: 28 KB plus the program itself, 10 of them for a table to format Doubles with, and half a second to build. An
+executable starts in some 0.2 ms.
 """
 # Not compiled: it is not worth the time that compiling takes.
 

@@ -1,10 +1,10 @@
-"""System: what an executable has in place of Python and libc, as LLVM text.
+"""System: what an executable has instead of Python and libc, as LLVM text.
 
-`system_text` is what the intrinsics of `garden.native.codegen.system_calls` refer to, where the executable begins, and
-the functions of libc that LLVM takes for granted.
+`system_text` has the definitions that the intrinsics of `garden.native.codegen.system_calls` refer to, the entry point,
+and the libc functions that LLVM assumes.
 
-The executable begins at `_start`, on the stack that the system gives it. The program gets a stack of its own, since
-that one has a size that is not ours to choose. SIGINT goes to `garden_interrupt`, unless it is ignored. SIGPIPE is
+The executable starts at `_start`, on the stack of the system. The program has its own stack, since the size of that one
+cannot be chosen. SIGINT goes to `garden_interrupt`, unless it is ignored. SIGPIPE is
 ignored: writing fails instead, so that a reader of standard error that has gone does not change how a program ends.
 """
 # Not compiled: it is not worth the time that compiling takes.

@@ -1,8 +1,8 @@
-"""ELF: the relocatable objects that LLVM emits, read and checked, and the numbers of the format.
+"""ELF: reads and checks the relocatable objects that LLVM emits; the constants of the format.
 
-`parse` finds what has to be loaded. Whatever an object says is checked before it is used: for one that is damaged, of
-another machine, or beyond what LLVM emits for the small code model, `ImageError` has the offending value. Tables for
-unwinding and for debuggers are left out.
+`parse` finds what has to be loaded. Every field is checked before it is used: for an object that is damaged, for
+another machine, or beyond what LLVM emits for the small code model, `ImageError` has the offending value. Unwinding and
+debugging tables are left out.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Symbol:
 
 
 class ObjectFile:
-    """What an object has for the loader, checked.
+    """The checked contents of an object, for the loader.
 
     `relocations` has the number of a section and the entries for it. `called` and `slotted` are the numbers of the
     symbols that need a stub and a slot.

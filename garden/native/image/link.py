@@ -1,15 +1,15 @@
-"""Linking: an object, laid out and relocated, as the bytes that it is at some address.
+"""Linking: lays out and relocates an object, to its bytes at an address.
 
 Layout of an image:
 
     text | stubs | slots | constants || data | zeroes
 
-What stands left of the double bar can be sealed ('rx') once relocations are applied, and the rest, from the next page
-on, stays writable. A *stub* is 16 bytes: a jump to the address that stands in its second half. Calls of an external go
-through one, since it may lie farther away than a call reaches. A *slot* is 8 bytes, an address that code loads from
-there (other linkers call the slots global offset table). There is one of each for every symbol that needs it.
+The part before the double bar can be sealed ('rx') once it is relocated; the rest starts at the next page and stays
+writable. A *stub* is 16 bytes: a jump to the address in its second half. Calls of externals go through stubs, since an
+external may be out of reach of a call. A *slot* is 8 bytes: an address that code loads (other linkers call the slots
+global offset table). Every symbol that needs a stub or a slot has one.
 
-Nothing is mapped or executed here, so objects of other machines can be linked too.
+Nothing is mapped or executed here, so objects for other machines can be linked too.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Loading: an object, linked into pages and sealed, so that its code can be called.
+"""Loading: links an object into pages and seals them, so that its code can be called.
 
-An image is one block of a `Pages` allocator, or pages of the system. Pages can be written or executed, never both, and
-everything that an object says is checked before anything can be executed. No check can tell whether the code itself is
-good, so do not load what strangers can write. A warm start needs neither a linker nor LLVM.
+An image is one block of a `Pages` allocator, or pages of the system. Pages are writable or executable, never both, and
+an object is checked before anything in it can be executed. No check can tell whether the code itself is good, so do not
+load objects that others can write. A warm start needs neither a linker nor LLVM.
 
 Costs: 1.5 ms for an object of 60 KB with 300 symbols and 900 relocations, and lists that live as long as loading takes.
-Warm starts wait for the modules of this package, so they import next to nothing, and have no named tuples, each of
-which takes as long to make as a small object to load.
+Warm starts load the modules of this package, so they import next to nothing, and define no named tuples, each of which
+takes as long as loading a small object.
 """
 
 from __future__ import annotations
