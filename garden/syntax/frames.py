@@ -106,12 +106,6 @@ CLOSERS: Final = _by_index(
     },
 )
 
-# The columns of a stack of frames.
-_FORM: Final = 0
-_TOKEN: Final = 1
-_OPERAND: Final = 2
-_MARK: Final = 3
-
 
 @mypyc_attr(native_class=True)
 class FrameStack(Generic[S]):
@@ -120,10 +114,12 @@ class FrameStack(Generic[S]):
     `form` repeats that of the frame on top. A constructor that fails has nothing to close.
     """
 
-    __slots__ = ("_frames", "children", "form")
+    __slots__ = ("_capacity", "_forms", "_frames", "_marks", "_operands", "_tokens", "children", "form")
 
     def __init__(self, scratch: S) -> None:
         self._frames: Final[Table[S]] = Table(scratch, "BIII")
+        self._capacity: i64 = 0
+        self._forms, self._tokens, self._operands, self._marks = self._frames.columns
         self.children: Final[Vec[S]] = Vec(scratch, "I")
         self.form: i64 = ROOT
         self.open(ROOT, 0, 0)
@@ -134,28 +130,29 @@ class FrameStack(Generic[S]):
     def open(self, form: i64, token: i64, operand: i64) -> None:
         """Put a frame on the stack."""
         row = self._frames.add()
-        forms, frame_tokens, operands, marks = self._frames.columns
-        forms[row] = form
-        frame_tokens[row] = token
-        operands[row] = operand
-        marks[row] = len(self.children)
+        if row >= self._capacity:
+            self._capacity = self._frames.capacity
+            self._forms, self._tokens, self._operands, self._marks = self._frames.columns
+        self._forms[row] = form
+        self._tokens[row] = token
+        self._operands[row] = operand
+        self._marks[row] = len(self.children)
         self.form = form
 
     def top(self) -> tuple[int, int, int]:
         """Token, operand and mark of the frame on top."""
         top = len(self._frames) - 1
-        columns = self._frames.columns
-        return columns[_TOKEN][top], columns[_OPERAND][top], columns[_MARK][top]
+        return self._tokens[top], self._operands[top], self._marks[top]
 
     def set_operand(self, operand: int) -> None:
         """Change the operand of the frame on top."""
-        self._frames.columns[_OPERAND][len(self._frames) - 1] = operand
+        self._operands[len(self._frames) - 1] = operand
 
     def pop(self) -> None:
         """Take the top frame off and leave its children, which go to the frame below."""
         top = len(self._frames) - 1
         self._frames.truncate(top)
-        self.form = self._frames.columns[_FORM][top - 1]
+        self.form = self._forms[top - 1]
 
     def drop(self) -> None:
         """Take the top frame off together with its children."""
