@@ -12,10 +12,11 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import program
 import pytest
-from annotations import AnnotationError
-from engines import ENGINES
+
+from tests.support import program
+from tests.support.annotations import AnnotationError
+from tests.support.engines import ENGINES
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

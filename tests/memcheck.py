@@ -1,4 +1,4 @@
-"""`python tests/memcheck.py`: machine code under valgrind, on a part of the test programs.
+"""`python -m tests.memcheck`: machine code under valgrind, on a part of the test programs.
 
 The runtime, the interpreter and the JIT run in a Python process, with each program's heap in blocks from malloc:
 valgrind then reports reads past a block, reads of uninitialised words, and uses of freed memory. An error counts if
@@ -19,15 +19,14 @@ import tempfile
 from pathlib import Path
 from xml.etree import ElementTree
 
-from engines import run
-from packages import PACKAGES
-
 from allocators import CallbackAllocator, Layout, PageAlloc
 from garden.errors import CompileError
 from garden.native.image.image import Image
 from garden.native.target import compile_text, host_target
 from garden.pipeline import Compilation, StageAllocators
 from garden.source import Source
+from tests.support.engines import run
+from tests.support.packages import PACKAGES
 
 #: Folders of test programs with machine code of interest, and how many of each are run.
 FOLDERS = ("arrays", "casts", "host", "match", "operators", "options", "records", "shown", "std", "traps")
@@ -99,7 +98,7 @@ def run_fault() -> None:
 def errors(task: str, report: Path) -> list[str]:
     """Run a task of this file under valgrind; the errors in machine code, as texts."""
     valgrind = ["valgrind", "--smc-check=all-non-file", "--error-limit=no", "--quiet", "--num-callers=8"]
-    command = [*valgrind, "--xml=yes", f"--xml-file={report}", sys.executable, __file__, task]
+    command = [*valgrind, "--xml=yes", f"--xml-file={report}", sys.executable, "-m", "tests.memcheck", task]
     # Python's own allocator hands out parts of larger blocks, and valgrind would not see where those end.
     subprocess.run(command, check=True, timeout=LIMIT, env={**os.environ, "PYTHONMALLOC": "malloc"})
     found = []

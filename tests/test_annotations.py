@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from annotations import AnnotationError, Annotations, comments
-from program import Mismatch, Program, compare, load_page
+
+from tests.support.annotations import AnnotationError, Annotations, comments
+from tests.support.program import Mismatch, Program, compare, load_page
 
 
 def wrong(text: str) -> list[str]:

@@ -6,11 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
-from annotations import SNAPSHOTS
-from program import Program, load
 
 from garden.diagnostics import CODES
 from garden.std import STANDARD
+from tests.support.annotations import SNAPSHOTS
+from tests.support.program import Program, load
 
 ROOT = Path(__file__).parent / "programs"
 PROGRAMS: dict[str, Program] = {

@@ -10,7 +10,6 @@ import json
 from pathlib import Path
 
 import pytest
-from program import Mismatch, compare
 
 from allocators import MetricAllocator
 from garden.bytecode import ops
@@ -18,6 +17,7 @@ from garden.bytecode.ops import op_of
 from garden.pipeline import Compilation, StageAllocators
 from garden.source import Source
 from garden.std import STANDARD
+from tests.support.program import Mismatch, compare
 
 ROOT = Path(__file__).parent.parent
 COSTS = Path(__file__).parent / "costs.json"

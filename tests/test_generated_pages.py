@@ -8,11 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from program import load
 
 from allocators.spec import ENTRIES
 from garden.diagnostics import CODES
 from garden.std import STANDARD
+from tests.support.program import load
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"

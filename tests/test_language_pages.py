@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from engines import ENGINES
-from program import Program, load_page
+
+from tests.support.engines import ENGINES
+from tests.support.program import Program, load_page
 
 PAGES = Path(__file__).parent.parent / "docs" / "language"
 

@@ -7,9 +7,6 @@ from collections.abc import Callable
 
 import pytest
 import shapes
-from annotations import LEVELS
-from engines import ENGINES
-from program import Program
 from shapes import Shape
 
 from garden.bytecode import ops
@@ -17,6 +14,9 @@ from garden.bytecode.ops import op_of
 from garden.pipeline import Compilation, StageAllocators
 from garden.source import Source
 from garden.std import STANDARD
+from tests.support.annotations import LEVELS
+from tests.support.engines import ENGINES
+from tests.support.program import Program
 
 HEAD = 'import ("io" "arr" "str")\n'
 

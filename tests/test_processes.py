@@ -7,9 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import processes
 import pytest
-from processes import child
+
+from tests.support import processes
+from tests.support.processes import child
 
 TESTS = Path(__file__).parent
 

@@ -6,8 +6,9 @@ import math
 from functools import cache
 from pathlib import Path
 
-import program
 import pytest
+
+from tests.support import program
 
 WORKLOADS = Path(__file__).parent / "programs" / "workloads"
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from test_emit import FIB, function
 
 from allocators import PageAlloc
 from garden.bytecode import ops
 from garden.bytecode.ops import encode, op_of
 from garden.bytecode.verifier import MAX_MESSAGES, verify
+from tests.support.ir_texts import FIB, function
 
 
 def complaints(code: Any, changes: dict[int, int], **options: int) -> list[str]:

@@ -6,13 +6,13 @@ from random import Random
 from typing import Any
 
 import pytest
-from generate import Generator, empty_program
-from test_tables import switch
 
 from allocators import AllocError, Arena, FailingAllocator, MetricAllocator, PageAlloc
 from garden.bytecode.disassemble import disassemble
 from garden.bytecode.emit import Emitter
 from garden.ir.ir import Ir
+from tests.support.bytecode_generator import Generator, empty_program
+from tests.support.ir_texts import switch
 
 
 def random_ir(bytecode: Any, functions: int, size: int) -> Ir[Any]:

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from test_emit import function
 
 from garden.bytecode import ops
 from garden.bytecode.ops import op_of
+from tests.support.ir_texts import function
 
 Listing = Callable[..., list[str]]
 

@@ -6,7 +6,6 @@ from random import Random
 from typing import Any
 
 import pytest
-from generate import Generator, empty_program
 
 from allocators import Allocator, PageAlloc
 from garden.ir import ir as op
@@ -15,6 +14,7 @@ from garden.ir.ir import Ir
 from garden.ir.operands import edge_at, edge_count
 from garden.ir.order import BlockOrder
 from garden.types.types import INT
+from tests.support.bytecode_generator import Generator, empty_program
 
 
 def targets(ir: Ir[Any], block: int) -> list[int]:

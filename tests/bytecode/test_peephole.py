@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from encoding import encode_imm16
 
 from allocators import Arena, MetricAllocator, PageAlloc
 from allocators.collections import Interner
@@ -18,6 +17,7 @@ from garden.source import Source
 from garden.syntax.ast import Ast
 from garden.syntax.tokens import Tokens
 from garden.types.program import CheckedProgram
+from tests.support.encoding import encode_imm16
 
 Make = Callable[..., Code[Any]]
 

@@ -7,10 +7,10 @@ from random import Random
 from typing import Any
 
 import pytest
-from evaluate import Evaluator
-from generate import random_program
 
 from garden.ir.verifier import verify as verify_ir
+from tests.support.bytecode_evaluator import Evaluator
+from tests.support.bytecode_generator import random_program
 
 REGISTERS = (64, 6, 4)
 

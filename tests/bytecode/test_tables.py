@@ -10,32 +10,7 @@ from garden.bytecode import ops
 from garden.bytecode.disassemble import disassemble
 from garden.bytecode.ops import op_of
 from garden.strings import hash_bytes
-
-
-def switch(keys: list[str], kind: str, subject: str) -> str:
-    """A switch that gives 1 for the first key, 2 for the second, 0 for others."""
-    arms = "\n".join([f"{key} -> b{index}" for index, key in enumerate(keys, 2)])
-    blocks = "\n".join([f"b{index}:\n%v{index}:Int = {index - 1}\nret %v{index}" for index in range(2, len(keys) + 2)])
-    return f"""
-        // f
-        fn f1(%v0) -> Int {{
-            b0(%v0:{kind}):
-                switch %v0
-                    {arms}
-                    _ -> b1
-            b1:
-                %v1:Int = 0
-                ret %v1
-            {blocks}
-        }}
-        // entry
-        fn f2() -> Int {{
-            b0:
-                %v0:{kind} = {subject}
-                %v1:Int = Call f1(%v0)
-                ret %v1
-        }}
-    """
+from tests.support.ir_texts import switch
 
 
 @pytest.mark.parametrize("optimise", [False, True])

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from processes import child
 
 from garden.native.target import host_target
+from tests.support.processes import child
 
 ROOT = Path(__file__).parent.parent.parent
 

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from engines import ENGINES, IDLE
 
 from garden.cli import commands
 from garden.cli.main import main
 from garden.pipeline import SCRATCH, STAGES
+from tests.support.engines import ENGINES, IDLE
 
 FIB = str(Path(__file__).parent.parent.parent / "docs" / "examples" / "fib.garden")
 

@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 
 import pytest
-from engines import ENGINES
 
 from garden.cli.main import main
+from tests.support.engines import ENGINES
 
 Captured = pytest.CaptureFixture[str]
 

@@ -12,11 +12,11 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
-from engines import ENGINES
-from processes import child
 
 from garden.cli.main import main
 from garden.native.target import X86_64
+from tests.support.engines import ENGINES
+from tests.support.processes import child
 
 GARDEN = f"{sys.executable} -m garden"
 TEXT = 'import "io"\nio.println("once")\n'

@@ -14,11 +14,11 @@ from pathlib import Path
 from time import monotonic
 
 import pytest
-from engines import ENGINES
-from processes import child
 
 from garden.cli.main import main
 from garden.native.target import host_target
+from tests.support.engines import ENGINES
+from tests.support.processes import child
 
 GARDEN = f"{sys.executable} -m garden"
 #: No step of a test takes longer.

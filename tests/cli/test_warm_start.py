@@ -10,7 +10,6 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
-from processes import child
 
 import garden
 from garden.cli import commands, warm
@@ -18,6 +17,7 @@ from garden.cli.main import _parser, main
 from garden.native.cache import Cache
 from garden.native.codegen.programs import NativeProgram, load_program, program_key, standard_hosts
 from garden.native.target import host_target
+from tests.support.processes import child
 
 HOST = host_target()
 pytest.importorskip("llvmlite")

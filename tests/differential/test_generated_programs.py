@@ -10,19 +10,19 @@ import random
 import time
 
 import pytest
-from annotations import LEVELS
-from engines import ENGINES, OF_BYTECODE
-from evaluator import Evaluator, OutOfSteps, Trapped
-from generator import generate
 from hypothesis import HealthCheck, assume, event, given, note, settings
 from hypothesis import strategies as st
-from program import Program
 
 from allocators import Arena, PageAlloc
 from garden.bytecode.ops import REGISTERS
 from garden.bytecode.regalloc import FEWEST_REGISTERS
 from garden.diagnostics import Diagnostic
 from garden.syntax.parser import Parser
+from tests.support.annotations import LEVELS
+from tests.support.ast_evaluator import Evaluator, OutOfSteps, Trapped
+from tests.support.engines import ENGINES, OF_BYTECODE
+from tests.support.program import Program
+from tests.support.program_generator import generate
 
 LONG = os.environ.get("GARDEN_LONG") == "1"
 MAX_STEPS = 20_000

@@ -16,7 +16,6 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from packages import PACKAGES
 
 from allocators import MetricAllocator
 from garden.bytecode.code import Code
@@ -25,6 +24,7 @@ from garden.errors import CompileError, Trap
 from garden.pipeline import Compilation, StageAllocators
 from garden.source import Source
 from garden.vm.machine import Machine
+from tests.support.packages import PACKAGES
 
 LONG = os.environ.get("GARDEN_LONG") == "1"
 INPUTS = 1_000_000 if LONG else 1_000

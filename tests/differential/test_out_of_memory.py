@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 import shapes
-from packages import PACKAGES
-from program import load
 
 from allocators import Allocator
 from allocators.testing import check_every_failure
@@ -21,6 +19,8 @@ from garden.errors import CompileError, Trap
 from garden.pipeline import SCRATCH, STAGES, Compilation, StageAllocators
 from garden.source import Source
 from garden.vm.machine import Machine
+from tests.support.packages import PACKAGES
+from tests.support.program import load
 
 LONG = os.environ.get("GARDEN_LONG") == "1"
 ROOT = Path(__file__).parent.parent / "programs"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import program
 import pytest
-from evaluator import Evaluator, OutOfSteps, Trapped, Unsupported
 
 from allocators import PageAlloc
 from garden.diagnostics import Diagnostic
 from garden.syntax.parser import Parser
+from tests.support import program
+from tests.support.ast_evaluator import Evaluator, OutOfSteps, Trapped, Unsupported
 
 ROOT = Path(__file__).parent.parent / "programs"
 #: Traps that limits of the machine cause.

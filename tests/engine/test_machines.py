@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from engines import ENGINES
 
 from allocators import StackAlloc
 from garden.machines import MOST_ROWS, MachineOptions, make_machine
@@ -13,6 +12,7 @@ from garden.pipeline import Compilation, StageAllocators
 from garden.source import Source
 from garden.std import STANDARD
 from garden.vm.machine import Machine
+from tests.support.engines import ENGINES
 
 pytestmark = pytest.mark.skipif("jit" not in ENGINES, reason="there is no machine code for this system")
 

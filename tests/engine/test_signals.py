@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engines import ENGINES
 
 import garden
 from garden.errors import Trap
+from tests.support.engines import ENGINES
 
-STORM = Path(__file__).with_name("signal_storm.py")
+STORM = Path(__file__).parents[1] / "support" / "signal_storm.py"
 
 SOURCE = """import ("io" "host")
 fn spin(n:Int x:Int) Int { match { n == 0 { x } { spin(n + 1 x * 6364136223846793005 + 1442695040888963407) } } }

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import program
 import pytest
-from engines import ENGINES, IDLE
 
 from allocators import Allocator, AllocError, Arena, BumpAlloc, LimitAllocator, MetricAllocator, PageAlloc, StackAlloc
 from garden.errors import Trap
@@ -15,6 +13,8 @@ from garden.machines import MachineOptions, make_machine
 from garden.pipeline import SCRATCH, STAGES, Compilation, StageAllocators
 from garden.source import Source
 from garden.std import STANDARD
+from tests.support import program
+from tests.support.engines import ENGINES, IDLE
 
 PATH = Path(__file__).parent.parent / "programs" / "workloads" / "keyword_table.garden"
 SOURCE = Source(PATH.name, PATH.read_bytes())

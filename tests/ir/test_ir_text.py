@@ -16,7 +16,7 @@ from garden.ir.verifier import verify
 from garden.types.types import Double, Int, Slot, Str, Void
 
 if TYPE_CHECKING:
-    from conftest import FailingAllocator
+    from tests.ir.conftest import FailingAllocator
 
 T = Slot("T")
 PACKAGES = {

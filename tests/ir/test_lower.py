@@ -11,7 +11,7 @@ from garden.ir import ir as op
 from garden.semantics import word_of
 
 if TYPE_CHECKING:
-    from conftest import Programs
+    from tests.ir.conftest import Programs
 
 Lower = Callable[[str], str]
 

@@ -12,7 +12,7 @@ from garden.ir.lower import Lowerer
 from garden.ir.printer import print_ir
 
 if TYPE_CHECKING:
-    from conftest import FailingAllocator, Programs
+    from tests.ir.conftest import FailingAllocator, Programs
 
 #: One of everything, and enough of it that every container grows.
 PROGRAM = """

@@ -11,9 +11,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from processes import child
 
 from garden.native.cache import KEY_SIZE, Cache, default_directory, digest
+from tests.support.processes import child
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no native code there")
 

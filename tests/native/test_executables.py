@@ -16,11 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from executables import HOST, Builder, needs_native, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from processes import child
-from program import Program, load
 
 from garden.diagnostics import MAX_SHOWN, Diagnostic
 from garden.errors import CompileError, Trap
@@ -35,6 +32,9 @@ from garden.std import STANDARD
 from garden.traps import MESSAGES, trap
 from garden.vm.heap import DEFAULT_LIMIT
 from garden.vm.machine import Machine
+from tests.support.executables import HOST, Builder, needs_native, run
+from tests.support.processes import child
+from tests.support.program import Program, load
 
 LONG = os.environ.get("GARDEN_LONG") == "1"
 ROOT = Path(__file__).parent.parent / "programs"

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engines import ENGINES
-from processes import child
 
 import garden
 from allocators import MetricAllocator, PageAlloc
 from garden.errors import GardenError, Trap
+from tests.support.engines import ENGINES
+from tests.support.processes import child
 
 NATIVE = [engine for engine in ENGINES if engine != "reference"]
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from engines import ENGINES
 
 from allocators import MetricAllocator, PageAlloc
 from garden.machines import MachineOptions, make_machine
 from garden.pipeline import Compilation, StageAllocators
 from garden.source import Source
 from garden.std import STANDARD
+from tests.support.engines import ENGINES
 
 PROGRAMS = {
     "texts": 'import "str"\nfn f(n:Int s:Str) Str { match { n == 0 { s } { f(n - 1 str.concat(s str.from(n))) } } }\n'

@@ -9,21 +9,6 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
-from objects import (
-    AARCH64,
-    BSS,
-    DATA,
-    FUNC,
-    GLOBAL,
-    NOTE,
-    OBJECT,
-    TEXT,
-    UNDEFINED,
-    X86_64,
-    NewSymbol,
-    Relocation,
-    write_object,
-)
 
 from allocators import (
     Access,
@@ -42,6 +27,21 @@ from garden.native import target
 from garden.native.image.elf import MAX_IMAGE_BYTES, parse
 from garden.native.image.link import link, place
 from garden.native.image.load import Image
+from tests.support.objects import (
+    AARCH64,
+    BSS,
+    DATA,
+    FUNC,
+    GLOBAL,
+    NOTE,
+    OBJECT,
+    TEXT,
+    UNDEFINED,
+    X86_64,
+    NewSymbol,
+    Relocation,
+    write_object,
+)
 
 HOST = target.host_target()
 needs_native = pytest.mark.skipif(HOST is None, reason="there is no native code for this machine")

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from itertools import product
 
 import pytest
-from reference import PURE
 
 from garden.host import HostFunction
 from garden.native.codegen.intrinsics import (
@@ -27,6 +26,7 @@ from garden.native.codegen.system_calls import INTRINSICS
 from garden.native.context import FIELDS
 from garden.std import STANDARD
 from garden.types.types import Bool, Double, Void
+from tests.support.reference import PURE
 
 BY_NAME = {function.name: function for function in MEMORY.functions}
 WORDS = (0, 1, -1, 2, 63, 255, 1 << 31, 1 << 32, 1 << 62, (1 << 63) - 1, -(1 << 63), 0x0123456789ABCDEF, -12345)

@@ -8,11 +8,11 @@ import struct
 from collections.abc import Iterator
 
 import pytest
-from reference import ReferenceRuntime, Twins
 
 from garden.semantics import word_of
 from garden.std.text import double_text
 from garden.types.types import Double, Int
+from tests.support.reference import ReferenceRuntime, Twins
 
 SMALLEST_NORMAL = 2.2250738585072014e-308
 SPECIAL = (

@@ -7,7 +7,6 @@ from binascii import crc32
 from collections.abc import Iterator
 
 import pytest
-from reference import ReferenceRuntime, Twins
 
 from allocators import PageAlloc
 from allocators.collections import Vec
@@ -15,6 +14,7 @@ from garden.errors import Trap
 from garden.strings import append_string
 from garden.types.types import Bool, Double, Int, Str
 from garden.vm.heap import MAX_STR_BYTES
+from tests.support.reference import ReferenceRuntime, Twins
 
 #: Characters of one to four bytes, few enough to repeat themselves.
 ALPHABET = "aab\u00e9\u20ac\U0001f600"

@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator
 
 import pytest
-from reference import Twins
 
 from garden.native.context import OUTPUT_BYTES
 from garden.types.types import Array, Bool, Double, Int, Option, Record, Str
+from tests.support.reference import Twins
 
 POINT = Record(x=Int, y=Record(name=Str, size=Double))
 HERE = {"x": 1, "y": {"name": "here", "size": 2.5}}

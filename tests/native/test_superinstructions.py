@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
-from encoding import encode_imm16
 
 from allocators import Arena, PageAlloc
 from allocators.collections import Interner
@@ -38,6 +37,7 @@ from garden.syntax.tokens import Tokens
 from garden.types.program import CheckedProgram
 from garden.types.types import Int
 from garden.vm.machine import Machine
+from tests.support.encoding import encode_imm16
 
 pytestmark = pytest.mark.skipif(host_target() is None, reason="there is no native code for this system")
 

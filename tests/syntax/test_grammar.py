@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from grammar import Characters, Program, Token, productions, used
 
 from allocators import BumpAlloc, PageAlloc
 from garden.diagnostics import Diagnostic
 from garden.source import Source
 from garden.syntax import tokens
 from garden.syntax.parser import Parser
+from tests.support.grammar import Characters, Program, Token, productions, used
 
 PROGRAMS = sorted((Path(__file__).parents[1] / "programs").rglob("*.garden"))
 SYNTAX = Path(__file__).parents[2] / "garden" / "syntax"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from parsed import marked, parse
 
 from allocators import PageAlloc
 from allocators.collections import Interner
@@ -11,6 +10,7 @@ from garden.diagnostics import Diagnostic
 from garden.source import Source
 from garden.syntax import tokens
 from garden.syntax.lexer import Lexer
+from tests.support.parsed import marked, parse
 
 
 def words(text: str) -> list[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from parsed import EXAMPLE, parse_clean, shape
+
+from tests.support.parsed import EXAMPLE, parse_clean, shape
 
 
 @pytest.mark.parametrize(

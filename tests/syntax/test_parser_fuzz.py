@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from parsed import EXAMPLE, parse, parse_clean
 
 from garden.diagnostics import CODES
 from garden.syntax import tokens
+from tests.support.parsed import EXAMPLE, parse, parse_clean
 
 _WORDS = [text for kind, text in tokens.SPELLINGS.items() if kind >= tokens.LPAREN]
 _WORDS += ["x", "f", "f(", "x.y", "1", "2.5", '"s"', "#! doc\n", "# c\n", "let x = ", "fn f() {", "match { ", "-1", ","]

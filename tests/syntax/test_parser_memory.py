@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from parsed import EXAMPLE
 
 from allocators import BaseAllocator, Block, BumpAlloc, Layout, PageAlloc
 from allocators.errors import AllocError
 from garden.diagnostics import Diagnostic
 from garden.source import Source
 from garden.syntax.parser import Parser
+from tests.support.parsed import EXAMPLE
 
 #: Mistakes of all kinds, so that recovery is under way when memory ends.
 _WRONG = """

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from parsed import parse
+
+from tests.support.parsed import parse
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from parsed import check_tree
 
 from allocators import Allocator, BumpAlloc, PageAlloc
 from garden.diagnostics import Diagnostic
@@ -13,6 +12,7 @@ from garden.source import Source
 from garden.syntax.ast import Ast
 from garden.syntax.parser import Parser
 from garden.syntax.unparser import unparse
+from tests.support.parsed import check_tree
 
 #: Far more than Python has frames.
 DEPTH = 20_000

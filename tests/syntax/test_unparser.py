@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from parsed import EXAMPLE, parse_clean
+
+from tests.support.parsed import EXAMPLE, parse_clean
 
 # A tree is a tuple, its form first; this module knows by itself how each form is spelled, with parentheses around every
 # operand, and how it prints.

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from checked import Checked, check_text
+
+from tests.support.checked import Checked, check_text
 
 
 @pytest.fixture

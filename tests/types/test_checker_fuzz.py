@@ -5,9 +5,8 @@ from __future__ import annotations
 import random
 from typing import ClassVar
 
-from checked import check_text
-
 from garden.syntax.tokens import KEYWORDS
+from tests.support.checked import check_text
 
 _TOKENS = [*KEYWORDS, *b'( ) [ ] { } < > + - * / % = == != <= >= : . a b f io str "io" "str" 1 2.5 x'.split()]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from checked import PACKAGES, CountingAlloc, check_text
 
 from allocators import BumpAlloc, PageAlloc
 from allocators.errors import AllocError
@@ -12,6 +11,7 @@ from garden.source import Source
 from garden.syntax import ast as kind
 from garden.syntax.parser import Parser
 from garden.types.checker import Checker
+from tests.support.checked import PACKAGES, CountingAlloc, check_text
 
 _PROGRAM = b"""
 import ("io" "str" "opt" "math")

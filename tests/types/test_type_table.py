@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from checked import CountingAlloc
 
 from allocators import BumpAlloc, PageAlloc
 from allocators.errors import AllocError
 from garden.host import HostFunction
 from garden.types import types
 from garden.types.types import Array, Bool, Double, Foreign, Int, Option, Record, Slot, Str, Type, TypeTable, Void
+from tests.support.checked import CountingAlloc
 
 _SAMPLES = {
     "Int": Int,

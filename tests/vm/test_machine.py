@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from encoding import encode_imm16
 
 from allocators import AllocError, Layout
 from allocators.stack import StackAlloc
@@ -19,6 +18,7 @@ from garden.host import HostFunction
 from garden.types.types import Array, Int, Record, Slot, Str, Void
 from garden.vm.machine import Machine
 from garden.vm.values import from_word, to_word
+from tests.support.encoding import encode_imm16
 
 FIB = [
     encode_imm16(ops.JMPGE_IMM, 0, 2, 2),

@@ -10,7 +10,6 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from encoding import encode_imm16
 
 from allocators.stack import StackAlloc
 from garden.bytecode import ops
@@ -18,6 +17,7 @@ from garden.bytecode.ops import encode
 from garden.errors import Trap
 from garden.host import HostFunction
 from garden.types.types import Int
+from tests.support.encoding import encode_imm16
 
 MIN = -(1 << 63)
 MAX = (1 << 63) - 1

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from rewriter import Rewriter
 
 from allocators import Arena, MetricAllocator, PageAlloc
+from tests.support.rewriter import Rewriter
 
 
 @pytest.fixture

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from rewriter import Rewriter, lines
-
 from garden.ir.passes.copy_propagation import copy_propagation
 from garden.ir.passes.indirect_jump import indirect_jump
 from garden.ir.passes.merge_blocks import merge_blocks
 from garden.ir.passes.ret_inline import ret_inline
 from garden.ir.passes.unreachable import unreachable
+from tests.support.rewriter import Rewriter, lines
 
 # unreachable
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from rewriter import Rewriter, lines
-
 from allocators import Arena, MetricAllocator, PageAlloc
 from garden.ir.parser import close_parsed, parse_ir
 from garden.ir.passes.counts import Counts
 from garden.ir.passes.inline import MAX_GROWTH, MAX_ROWS, inline
 from garden.ir.passes.tailcall import tailcall
 from garden.ir.printer import print_ir
+from tests.support.rewriter import Rewriter, lines
 
 SQUARE = """
     fn f1(%v0) -> Int {

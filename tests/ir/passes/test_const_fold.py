@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from rewriter import Rewriter
 
 from garden.ir.passes.const_fold import const_fold
+from tests.support.rewriter import Rewriter
 
 MIN = -(1 << 63)
 MAX = (1 << 63) - 1

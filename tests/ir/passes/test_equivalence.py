@@ -7,9 +7,6 @@ from random import Random
 
 from hypothesis import HealthCheck, assume, given, note, settings
 from hypothesis import strategies as st
-from ir_evaluator import Evaluator, OutOfFuel
-from random_programs import DOUBLES, INTS, TEXTS, Generator
-from rewriter import PACKAGES, check_counts, lines, with_entry
 
 from allocators import Allocator, Arena, MetricAllocator, PageAlloc
 from garden.ir.ir import Ir
@@ -20,6 +17,9 @@ from garden.ir.printer import print_ir
 from garden.ir.verifier import verify
 from garden.semantics import word_of
 from garden.types.types import BOOL, DOUBLE, INT
+from tests.support.ir_evaluator import Evaluator, OutOfFuel
+from tests.support.ir_generator import DOUBLES, INTS, TEXTS, Generator
+from tests.support.rewriter import PACKAGES, check_counts, lines, with_entry
 
 Outcome = list[tuple[object, ...]]
 

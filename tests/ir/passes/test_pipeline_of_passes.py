@@ -7,7 +7,6 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from rewriter import PACKAGES, Rewriter, lines, pipeline, with_entry
 
 from allocators import Allocator, AllocError, Arena, MetricAllocator, PageAlloc
 from garden.ir.ir import Ir
@@ -15,6 +14,7 @@ from garden.ir.parser import close_parsed, parse_ir
 from garden.ir.passes import PASSES, optimise
 from garden.ir.passes.counts import Counts
 from garden.ir.printer import print_ir
+from tests.support.rewriter import PACKAGES, Rewriter, lines, pipeline, with_entry
 
 STEP = """
     fn f1(%v0) -> Bool {

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from rewriter import Rewriter, lines
 
 from garden.ir.passes.switch_fold import switch_fold
 from garden.ir.passes.switch_lookup import switch_lookup
+from tests.support.rewriter import Rewriter, lines
 
 
 def chain(keys: list[int], *, between: str = "") -> str:

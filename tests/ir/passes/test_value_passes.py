@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from rewriter import Rewriter, lines
 
 from garden.ir.passes.addrof_fold import addrof_fold
 from garden.ir.passes.branch_cmp import branch_cmp
@@ -11,6 +10,7 @@ from garden.ir.passes.common_subexpressions import common_subexpressions
 from garden.ir.passes.dce import dce
 from garden.ir.passes.imm_fold import imm_fold
 from garden.ir.passes.load_store_forward import load_store_forward
+from tests.support.rewriter import Rewriter, lines
 
 OUTER = "Record<x: Int p: Record<y: Int z: Int>>"
 INNER = "Record<y: Int z: Int>"

@@ -15,10 +15,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from annotations import AnnotationError, Annotations
-from engines import OF_BYTECODE, Outcome, run
-from packages import PACKAGES
-
 from allocators import Allocator, Arena, PageAlloc
 from allocators.adaptors.debug import DebugAllocator
 from garden.bytecode.disassemble import disassemble
@@ -32,6 +28,9 @@ from garden.ir.verifier import verify as verify_ir
 from garden.pipeline import SCRATCH, STAGES, Compilation, StageAllocators
 from garden.source import Source
 from garden.std.text import bool_text, double_text
+from tests.support.annotations import AnnotationError, Annotations
+from tests.support.engines import OF_BYTECODE, Outcome, run
+from tests.support.packages import PACKAGES
 
 _HEADING = re.compile(r"^#+ (.*)$")
 

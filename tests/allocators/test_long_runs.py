@@ -11,11 +11,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from allocator_factories import THOROUGH
 
 from allocators import Arena, BumpAlloc, DebugAllocator, MetricAllocator, PageAlloc
 from allocators.spec import parse_spec
 from allocators.testing import Checked
+from tests.support.allocator_factories import THOROUGH
 
 OPERATIONS = 1_000_000 if THOROUGH else 20_000
 

@@ -7,7 +7,6 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from allocator_factories import each
 
 from allocators import (
     Allocator,
@@ -27,6 +26,7 @@ from allocators import (
 )
 from allocators.spec import parse_spec
 from allocators.testing import Instrumented
+from tests.support.allocator_factories import each
 
 ITEM = Layout(64, 8)
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from allocator_factories import OVER_A_PARENT, SOURCES, THOROUGH, each, stack
 from hypothesis import settings
 
 from allocators import (
@@ -26,6 +25,7 @@ from allocators import (
 )
 from allocators.spec import parse_spec
 from allocators.testing import Instrumented, check_allocator, run_machine
+from tests.support.allocator_factories import OVER_A_PARENT, SOURCES, THOROUGH, each, stack
 
 ADAPTORS: dict[str, Callable[[Any], Allocator]] = {
     "limit": lambda parent: LimitAllocator(parent, 1 << 20),

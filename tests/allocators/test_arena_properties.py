@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from allocator_factories import EXAMPLES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from allocators import Arena, Block, Layout, PageAlloc
+from tests.support.allocator_factories import EXAMPLES
 
 SIZES = st.lists(st.integers(0, 3000), max_size=60)
 ALIGNMENTS = st.sampled_from((1, 2, 4, 8, 16))

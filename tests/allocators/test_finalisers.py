@@ -9,9 +9,9 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from allocator_factories import THOROUGH
 
 from allocators import Arena, BaseAllocator, Block, BumpAlloc, Layout, MisuseError, PoolAllocator, Region, reset
+from tests.support.allocator_factories import THOROUGH
 
 MAKES: dict[str, Callable[[Any], Any]] = {
     "arena": lambda parent: Arena(parent, min_align=8),

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from allocator_factories import FIVE, OVER_A_PARENT, each
 
 from allocators import (
     AllocError,
@@ -26,6 +25,7 @@ from allocators import (
 )
 from allocators.collections import Vec
 from allocators.testing import Instrumented
+from tests.support.allocator_factories import FIVE, OVER_A_PARENT, each
 
 Make = Callable[[], Any]
 

@@ -9,7 +9,6 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from allocator_factories import each
 
 from allocators import (
     AllocError,
@@ -34,6 +33,7 @@ from allocators import (
     TracingAllocator,
 )
 from allocators.testing import Failures, Instrumented
+from tests.support.allocator_factories import each
 
 #: Those that have one parent and hand out its blocks.
 ADAPTORS: dict[str, Callable[[Any], Any]] = {

@@ -1,0 +1,1 @@
+"""What tests share: programs, engines, allocators, generators and evaluators. No test module imports another."""
