@@ -218,16 +218,12 @@ def construct(annotation: Any, value: Any) -> Any:
 
 
 def _mismatch(type: Type, value: object) -> TypeError:
-    return TypeError(f"want {type}, got {_SHORT.repr(value)}")
-
-
-class _Short(reprlib.Repr):
-    def repr_int(self, value: int, _level: int) -> str:
+    try:
+        shown = reprlib.repr(value)
+    except ValueError:
         # Python refuses to print ints of any length.
-        return number_text(value)
-
-
-_SHORT: Final = _Short()
+        shown = number_text(value) if isinstance(value, int) else f"a {value.__class__.__name__} with a huge int in it"
+    return TypeError(f"want {type}, got {shown}")
 
 
 _CLASS: Final = type

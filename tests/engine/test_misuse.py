@@ -52,7 +52,7 @@ def test_an_int_too_long_to_be_printed_is_refused_as_any_other(engine: str) -> N
         with pytest.raises(OverflowError):
             program["number"](HUGE)
         for name, value in (("text", HUGE), ("flag", HUGE), ("many", HUGE), ("record", HUGE), ("record", {HUGE: 1})):
-            with pytest.raises(TypeError, match=r"got .*2\*\*16609 or more"):
+            with pytest.raises(TypeError, match=r"got (2\*\*16609 or more|a dict with a huge int in it)"):
                 program[name](value)
         assert program["int"](3) == 3
 
