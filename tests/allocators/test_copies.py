@@ -131,10 +131,12 @@ def test_an_error_derived_from_ours_can_be_copied(way: Callable[[Any], Any]) -> 
     assert str(twin) == str(Hungry("lunch"))
 
 
-def allocate_too_much(size: int) -> Layout:
-    """Run in another process: fails where the size is odd."""
-    LimitAllocator(PageAlloc(), size & ~1).allocate(Layout(size, 16))
-    return Layout(size, 32)
+#: What another process evaluates; it cannot import this module.
+ALLOCATE = "(a := __import__('allocators')).LimitAllocator(a.PageAlloc(), 64).allocate(a.Layout(65, 16))"
+PARSE_SPEC = "__import__('allocators').parse_spec('arena(pgae)')"
+READ_TRACE = (
+    "list(__import__('allocators.trace.format').trace.format.read_trace(('allocators trace 1', 'a x'), name='here'))"
+)
 
 
 @pytest.fixture(scope="module")
@@ -144,27 +146,24 @@ def pool() -> Iterator[ProcessPoolExecutor]:
 
 
 def test_a_process_pool_hands_errors_and_layouts_through(pool: ProcessPoolExecutor) -> None:
-    assert pool.submit(allocate_too_much, 64).result(60) == Layout(64, 32)
     with pytest.raises(AllocError) as caught:
-        pool.submit(allocate_too_much, 65).result(60)
+        pool.submit(eval, ALLOCATE).result(60)
     assert (caught.value.size, caught.value.align, caught.value.limit) == (65, 16, 64)
+    with pytest.raises(SpecError) as wrong_spec:
+        pool.submit(eval, PARSE_SPEC).result(60)
+    assert str(wrong_spec.value) == str(spec_error())
+    with pytest.raises(TraceError) as wrong_trace:
+        pool.submit(eval, READ_TRACE).result(60)
+    assert str(wrong_trace.value) == str(trace_error())
     # The pool is not broken.
-    assert pool.submit(allocate_too_much, 2).result(60) == Layout(2, 32)
-    for function, argument, kind in ((parse_spec, "arena(pgae)", SpecError), (open_trace, "a x", TraceError)):
-        with pytest.raises(kind) as wrong:
-            pool.submit(function, argument).result(60)
-        assert wrong.value.args == (spec_error() if kind is SpecError else trace_error()).args
-
-
-def open_trace(line: str) -> None:
-    list(read_trace(["allocators trace 1", line], name="here"))
+    assert pool.submit(eval, "layout", {"layout": Layout(64, 32)}).result(60) == Layout(64, 32)
 
 
 def test_an_allocator_sent_to_a_process_pool_is_a_type_error(pool: ProcessPoolExecutor) -> None:
-    with Arena(PageAlloc()) as arena:
-        future = pool.submit(repr, arena)
-        with pytest.raises(TypeError, match="cannot copy or pickle 'Arena'"):
-            future.result(60)
+    with Arena(PageAlloc()) as arena, pytest.raises(TypeError, match="cannot copy or pickle 'Arena'"):
+        pool.submit(repr, arena).result(60)
+    with pytest.raises(TypeError, match="cannot copy or pickle 'Arena'"):
+        pool.submit(eval, "__import__('allocators').parse_spec('arena(page)')").result(60)
 
 
 class Half(ResetPolicy):

@@ -32,15 +32,9 @@ each_way = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
 INVALID = "let a = b\nlet c = 1 + true"
 
 
-def run(text: str) -> Any:
-    """Run in another process."""
-    with garden.compile(text, name="job.garden") as program:
-        return program.run()
-
-
-def result_type(text: str) -> Type:
-    with garden.compile(text) as program:
-        return program.result
+#: What another process evaluates; it cannot import this module.
+RUN = "__import__('garden').compile(text, name='job.garden').run()"
+TYPE = "__import__('garden').compile(text).result"
 
 
 @each_way
@@ -82,15 +76,15 @@ def test_a_copy_of_a_plain_error_says_the_same(error: Exception, way: Callable[[
 
 def test_a_process_pool_hands_compile_errors_and_traps_through() -> None:
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        assert pool.submit(run, "1 + 1").result(120) == 2
+        assert pool.submit(eval, RUN, {"text": "1 + 1"}).result(120) == 2
         with pytest.raises(CompileError) as wrong:
-            pool.submit(run, INVALID).result(120)
+            pool.submit(eval, RUN, {"text": INVALID}).result(120)
         assert [diagnostic.code for diagnostic in wrong.value.diagnostics] == ["E0301", "E0308"]
         assert "job.garden:1:9: E0301" in str(wrong.value)
         with pytest.raises(Trap) as trapped:
-            pool.submit(run, "let a = 0 1 / a").result(120)
+            pool.submit(eval, RUN, {"text": "let a = 0 1 / a"}).result(120)
         assert trapped.value.code == "T0001"
-        assert pool.submit(result_type, "[1 2]").result(120) == Array(Int)
+        assert pool.submit(eval, TYPE, {"text": "[1 2]"}).result(120) == Array(Int)
 
 
 @each_way
