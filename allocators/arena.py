@@ -28,13 +28,13 @@ from typing import Final, Generic, TypeVar
 
 from allocators._mypyc import i64, mypyc_attr
 from allocators.base import BaseAllocator, as_base, check_grow, check_shrink, unfit
-from allocators.block import DANGLING, RELEASED, Block, Region, empty_region, released, zero
+from allocators.block import DANGLING, Block, Lease, Region, empty_lease, foreign, lease_of, released, zero
 from allocators.chunk import Chunk, Departures, Run, revoked
 from allocators.errors import AllocError, LayoutError, MisuseError
 from allocators.layout import MAX_SIZE, Layout
 from allocators.protocol import Allocator
 from allocators.reset import NEWEST, ResetPolicy, kept_bytes
-from allocators.scope import Checkpoint, Keys, Scope
+from allocators.scope import Checkpoint, LeaseCheckpoint, Leases, Scope
 from allocators.sizes import size_text
 from allocators.waste import Waste
 
@@ -57,6 +57,8 @@ _CURSOR: Final = 4
 _FIXED: Final = 5
 
 _WHOLE: Final = slice(None)
+#: What an arena without a place has as its lease.
+_ENDED: Final = Lease(0, 0, None)
 
 
 @mypyc_attr(native_class=True)
@@ -91,14 +93,15 @@ class _ArenaChunk(Chunk):
 
 
 @mypyc_attr(native_class=True)
-class _ArenaCheckpoint(Checkpoint):
+class ArenaCheckpoint(LeaseCheckpoint):
     """The chunk that was current, and the cursor in it."""
 
-    __slots__ = ("chunk",)
+    __slots__ = ("chunk", "cursor")
 
-    def __init__(self, arena: object, key: Region) -> None:
-        super().__init__(arena, key)
+    def __init__(self, arena: object, lease: Lease) -> None:
+        super().__init__(arena, lease)
         self.chunk: Chunk | None = None
+        self.cursor: i64 = 0
 
 
 @mypyc_attr(native_class=True)
@@ -116,8 +119,8 @@ class Arena(BaseAllocator, Generic[A]):
         "_chunk",
         "_cursor",
         "_fixed_size",
-        "_key",
-        "_keys",
+        "_lease",
+        "_leases",
         "_lowest",
         "_min_align",
         "_parent",
@@ -149,8 +152,8 @@ class Arena(BaseAllocator, Generic[A]):
         self._lowest: i64 = DANGLING
         self._peak: i64 = 0
         self._peaks: list[int] = []
-        self._key = empty_region()
-        self._keys = Keys()
+        self._lease = empty_lease()
+        self._leases = Leases()
         self._away: Final = Departures(self._up)
         self._chunk: Chunk | None = None
         #: Whether another arena has taken this one's place.
@@ -199,7 +202,7 @@ class Arena(BaseAllocator, Generic[A]):
         """Tell the arena that native code has allocated down to `cursor` in the current chunk."""
         if not self._start <= cursor <= self._cursor or cursor & (self._min_align - 1):
             raise MisuseError(f"cursor {cursor:#x} is not between start {self._start:#x} and {self._cursor:#x}")
-        self._key.taken += self._cursor - cursor
+        self._lease.taken += self._cursor - cursor
         self._cursor = cursor
 
     def allocate(self, layout: Layout) -> Block:
@@ -207,16 +210,16 @@ class Arena(BaseAllocator, Generic[A]):
         align: i64 = layout.align
         if align < self._min_align:
             align = self._min_align
-        key = self._key
-        if key.memory is None:
+        lease = self._lease
+        if lease.memory is None:
             raise self._unusable()
         address = (self._cursor - size) & -align
         if address < self._start:
             address = self._allocate_in_new_chunk(layout, align)
-            key = self._key
+            lease = self._lease
         self._cursor = address
-        key.taken += size
-        return Block(address, size, key)
+        lease.taken += size
+        return Block(address, size, lease)
 
     def _unusable(self) -> MisuseError:
         if self._retired:
@@ -278,8 +281,8 @@ class Arena(BaseAllocator, Generic[A]):
 
     def _enter(self, chunk: _ArenaChunk) -> None:
         """Make a fresh chunk the current one."""
-        key = chunk.key()
-        aside = [key]
+        lease = chunk.new_lease()
+        aside = [lease]
         peak = self.peak_bytes
         # From here on nothing else runs.
         self._peak = peak
@@ -287,11 +290,11 @@ class Arena(BaseAllocator, Generic[A]):
         if current is not None:
             current.cursor = self._cursor
         # That of an arena without chunks, too: there can be blocks of size zero.
-        aside[0] = self._key
-        self._keys.aside += aside
+        aside[0] = self._lease
+        self._leases.aside += aside
         chunk.previous = current
         self._chunk = chunk
-        self._key = key
+        self._lease = lease
         self._start = chunk.start
         self._cursor = chunk.cursor & -self._min_align
         self._lowest = self._cursor
@@ -311,6 +314,8 @@ class Arena(BaseAllocator, Generic[A]):
         region = block.region
         if region.memory is None:
             raise released(block)
+        if not isinstance(region, Lease):
+            raise foreign(block)
         size = layout.size
         if size > block.size:
             raise unfit(block, layout)
@@ -326,7 +331,7 @@ class Arena(BaseAllocator, Generic[A]):
     def grow(self, block: Block, old: Layout, new: Layout) -> Block:
         check_grow(block, old, new)
         # An older block must not grow inside a scope: what it took would be handed out again after it.
-        if block.address == self._cursor and old.align >= new.align and block.region is self._key:
+        if block.address == self._cursor and old.align >= new.align and block.region is self._lease:
             align = old.align
             if align < self._min_align:
                 align = self._min_align
@@ -340,8 +345,8 @@ class Arena(BaseAllocator, Generic[A]):
             if address >= self._start:
                 grown = self._slide(block, address, new.size, old.size)
                 if grown is not None:
-                    region = block.region
-                    region.taken += new.size - old.size
+                    lease = lease_of(block)
+                    lease.taken += new.size - old.size
                     block.release()
                     return grown
         return self._move(block, old, new, old.size)
@@ -374,7 +379,7 @@ class Arena(BaseAllocator, Generic[A]):
     def shrink(self, block: Block, old: Layout, new: Layout) -> Block:
         check_shrink(block, old, new)
         address = block.address
-        region = block.region
+        lease = lease_of(block)
         if new.align > old.align:
             if address & (new.align - 1):
                 return self._move(block, old, new, new.size)
@@ -389,25 +394,23 @@ class Arena(BaseAllocator, Generic[A]):
                 if shrunk is not None:
                     if address < self._lowest:
                         self._lowest = address
-                    region.taken -= delta
-                    region.dead += old.size - new.size - delta
+                    lease.taken -= delta
+                    lease.dead += old.size - new.size - delta
                     block.release()
                     return shrunk
-        region.dead += old.size - new.size
+        lease.dead += old.size - new.size
         block.release()
-        return Block(address, new.size, region)
+        return Block(address, new.size, lease)
 
     def resize_in_place(self, block: Block, old: Layout, new: Layout) -> Block | None:
         """Shrink without moving, or return None and change nothing: a block that grows downwards always moves."""
-        region = block.region
-        if region.memory is None:
-            raise released(block)
+        lease = lease_of(block)
         if new.size > old.size or block.address & (new.align - 1):
             return None
         check_shrink(block, old, new)
-        region.dead += old.size - new.size
+        lease.dead += old.size - new.size
         block.release()
-        return Block(block.address, new.size, region)
+        return Block(block.address, new.size, lease)
 
     def owns(self, block: Block) -> bool:
         chunk = self._chunk
@@ -449,20 +452,20 @@ class Arena(BaseAllocator, Generic[A]):
     def _clear(self, keep: bool) -> BaseException | None:
         """Revoke all blocks, and give back all chunks but one to `keep`; returns what the parent raised first."""
         runs = [Run()]
-        closing = [self._key]
-        none: list[Region] = []
+        closing = [self._lease]
+        none: list[Lease] = []
         while True:
             kept = self._chunk_to_keep() if keep else None
-            fresh = empty_region() if kept is None else kept.key()
+            fresh = empty_lease() if kept is None else kept.new_lease()
             # From here on nothing else runs, but a finaliser may have done so before.
             if kept is None or kept is self._chunk:
                 break
-        closing[0] = self._key
-        closing += self._keys.aside
-        self._keys.aside = none
+        closing[0] = self._lease
+        closing += self._leases.aside
+        self._leases.aside = none
         runs[0].chunk = self._chunk
         self._chunk = kept
-        self._key = fresh
+        self._lease = fresh
         self._peak = 0
         if kept is None:
             self._start = DANGLING
@@ -473,7 +476,7 @@ class Arena(BaseAllocator, Generic[A]):
             self._start = kept.start
             self._cursor = (kept.start + kept.size) & -self._min_align
         self._lowest = self._cursor
-        self._away.keys += closing
+        self._away.leases += closing
         self._away.runs += runs
         if isinstance(kept, _ArenaChunk):
             kept.write_footer()
@@ -487,23 +490,23 @@ class Arena(BaseAllocator, Generic[A]):
 
     def checkpoint(self) -> Checkpoint:
         """Remember the present state, for `restore`."""
-        if self._key.memory is None:
+        if self._lease.memory is None:
             raise self._unusable()
-        point = _ArenaCheckpoint(self, self._key)
-        aside = [self._key]
+        point = ArenaCheckpoint(self, self._lease)
+        aside = [self._lease]
         while True:
             chunk = self._chunk
-            fresh = empty_region() if chunk is None else chunk.key()
+            fresh = empty_lease() if chunk is None else chunk.new_lease()
             # From here on nothing else runs, but a finaliser may have done so before.
             if chunk is self._chunk:
                 break
-        point.key = self._key
-        point.index = len(self._keys.aside)
+        point.lease = self._lease
+        point.index = len(self._leases.aside)
         point.chunk = chunk
         point.cursor = self._cursor
-        aside[0] = self._key
-        self._keys.aside += aside
-        self._key = fresh
+        aside[0] = self._lease
+        self._leases.aside += aside
+        self._lease = fresh
         return point
 
     def restore(self, point: Checkpoint) -> None:
@@ -512,24 +515,23 @@ class Arena(BaseAllocator, Generic[A]):
         Raises `MisuseError` where a reset or an earlier restore has gone back further already.
         """
         peak = self.peak_bytes
-        runs = [Run()]
-        closing = self._keys.cut(self, point)
+        closing = self._leases.cut(self, point)
         # From here on nothing else runs.
-        assert isinstance(point, _ArenaCheckpoint)
-        closing[0] = self._key
+        assert isinstance(point, ArenaCheckpoint)
+        closing[0] = self._lease
         self._peak = peak
         chunk = point.chunk
         # The newest of the older blocks may have been freed inside the scope, and the cursor be above the checkpoint.
         if chunk is not self._chunk or self._cursor < point.cursor:
             self._cursor = point.cursor
-        runs[0].chunk = self._chunk
-        runs[0].end = chunk
+        newest = self._chunk
         self._chunk = chunk
-        self._key = point.key
+        self._lease = point.lease
         self._start = DANGLING if chunk is None else chunk.start
         self._lowest = self._cursor
-        self._away.keys += closing
-        self._away.runs += runs
+        self._away.leases += closing
+        if newest is not chunk:
+            self._away.runs.append(Run(newest, chunk))
         self._finish()
 
     def scope(self) -> Scope[Arena[A]]:
@@ -550,17 +552,17 @@ class Arena(BaseAllocator, Generic[A]):
     def _succeed(self) -> Arena[A]:
         """After a reset: a fresh arena with this one's chunk and options, which itself raises from now on."""
         successor = Arena(self._parent, min_align=self._min_align, rounded_grow=self._rounded_grow)
-        empty = successor._key
+        empty = successor._lease
         # From here on nothing else runs.
         successor._chunk = self._chunk
-        successor._key = self._key
+        successor._lease = self._lease
         successor._start = self._start
         successor._cursor = self._cursor
         successor._lowest = self._lowest
         successor._peaks = self._peaks
         self._retired = True
         self._chunk = None
-        self._key = RELEASED
+        self._lease = _ENDED
         self._start = DANGLING
         self._cursor = DANGLING
         self._lowest = DANGLING
@@ -616,7 +618,7 @@ class Arena(BaseAllocator, Generic[A]):
 
     def waste(self) -> Waste:
         """Where every byte that the parent gave has gone."""
-        taken, dead = self._keys.taken_and_dead(self._key)
+        taken, dead = self._leases.taken_and_dead(self._lease)
         total = 0
         slack = 0
         footers = 0

@@ -1,7 +1,8 @@
-"""Region, one piece of real memory, and Block, an allocation inside it.
+"""Region, one piece of real memory; Lease, the right to hand out blocks in it; and Block, an allocation inside it.
 
-A region is also the key to its memory: closing it revokes every block that was handed out through it. Allocators use
-this to revoke blocks wholesale (`reset`, the end of a scope, unmapping) without keeping a list of them.
+Closing a region revokes every block that was handed out through it. Allocators use this to revoke blocks wholesale
+(`reset`, the end of a scope, unmapping) without keeping a list of them. One that cuts up memory which it cannot close,
+since its parent or somebody else owns it, hands out blocks through a lease, which ends with the region it is taken on.
 
 What raises, and what does not, once a block has ended:
 
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 #: Address of blocks that own no memory: not null, and aligned enough for every machine type.
 DANGLING: Final = 16
 
-#: So many lent regions are not worth a look for those that have been closed.
+#: So many leases are not worth a look for those that have ended.
 _FEW: Final = 8
 
 
@@ -57,16 +58,14 @@ class Region(Uncopyable):
     room.
     """
 
-    __slots__ = ("_lent", "address", "dead", "memory", "size", "taken")
+    __slots__ = ("_leases", "address", "memory", "size")
 
     def __init__(self, address: i64, size: i64, memory: memoryview | None) -> None:
         self.address: Final[i64] = address
         self.size: Final[i64] = size
         self.memory = memory
-        self.taken: i64 = 0
-        self.dead: i64 = 0
-        #: Regions that are closed with this one; some may be closed already.
-        self._lent: list[Region] | None = None
+        #: The leases that end with this region; some may have ended already.
+        self._leases: list[Lease] | None = None
 
     @staticmethod
     def of(buffer: WriteableBuffer) -> Region:
@@ -93,37 +92,44 @@ class Region(Uncopyable):
         """
         start = address if isinstance(address, int) else plain_int(address)
         count = size if isinstance(size, int) else plain_int(size)
+        return Region(start, count, self._piece(start, count))
+
+    def _piece(self, start: int, count: int) -> memoryview:
+        """Some of the bytes. Raises `MisuseError` where they are not all inside this region, or it is closed."""
         # Plain ints, and no sum of numbers that have not been compared yet.
         base: int = self.address
         room: int = self.size
         offset = start - base
         if offset < 0 or offset > room or count < 0 or count > room - offset:
             raise MisuseError(f"{number_text(count)} bytes from byte {number_text(offset)} on are not inside {self!r}")
-        return Region(start, count, self.view[offset : offset + count])
+        return self.view[offset : offset + count]
 
-    def lend(self, address: i64, size: i64) -> Region:
-        """As `part`, but closing this region closes the new one too.
+    def lease(self, address: i64, size: i64) -> Lease:
+        """A lease of some of this region's bytes, which ends with the region. Raises as `part` does.
 
         For an allocator that hands out blocks from a block of its parent: when the parent revokes that, they all end.
         """
-        region = self.part(address, size)
-        self._note_lent(region)
-        return region
+        lease = Lease(address, size, self._piece(address, size))
+        self._note(lease)
+        return lease
 
-    def lend_again(self, region: Region) -> None:
-        """Give a region that was lent, and has let go of its memory, that memory again."""
-        self._note_lent(region)
-        region.memory = self.part(region.address, region.size).memory
+    def renew(self, lease: Lease) -> None:
+        """Give a lease of this region that has let go of its memory that memory again."""
+        lease.memory = self._piece(lease.address, lease.size)
+        self._note(lease)
 
-    def _note_lent(self, region: Region) -> None:
-        lent = self._lent
-        if lent is None:
-            self._lent = [region]
-            return
-        # Doubling before it looks again makes this a constant time for each.
-        if len(lent) >= _FEW and len(lent) & (len(lent) - 1) == 0:
-            lent[:] = [other for other in lent if other.memory is not None]
-        lent.append(region)
+    def _note(self, lease: Lease) -> None:
+        leases = self._leases
+        if leases is None:
+            self._leases = [lease]
+        else:
+            # Doubling before it looks again makes this a constant time for each.
+            if len(leases) >= _FEW and len(leases) & (len(leases) - 1) == 0:
+                leases[:] = [other for other in leases if other.memory is not None]
+            leases.append(lease)
+        if self.memory is None:
+            # A finaliser has closed the region meanwhile.
+            self.close()
 
     @property
     def view(self) -> memoryview:
@@ -138,18 +144,18 @@ class Region(Uncopyable):
         return self.memory is None
 
     def close(self) -> None:
-        """Revoke every block of this region, and what was lent of it. Views that others hold stay valid.
+        """Revoke every block of this region, and end its leases. Views that others hold stay valid.
 
         Closing twice is harmless.
         """
         self.let_go()
-        lent = self._lent
-        while lent:
-            lent[-1].close()
-            lent.pop()
+        leases = self._leases
+        while leases:
+            leases[-1].close()
+            leases.pop()
 
     def let_go(self) -> None:
-        """Release the memory, for whoever means to set `memory` again: what was lent stays open."""
+        """Release the memory, for whoever means to set `memory` again: leases go on."""
         memory = self.memory
         self.memory = None
         if memory is not None:
@@ -161,12 +167,48 @@ class Region(Uncopyable):
 
     def __repr__(self) -> str:
         state = " closed" if self.memory is None else ""
-        return f"<Region {self.size} bytes at {self.address:#x}{state}>"
+        return f"<{type(self).__name__} {self.size} bytes at {self.address:#x}{state}>"
+
+
+@mypyc_attr(native_class=True)
+class Lease(Region):
+    """What an allocator hands out blocks through: closing it revokes them, and leaves the memory to the allocator.
+
+    `taken`: bytes of the blocks that occupy memory. `dead`: how many of those have been freed without making room. Both
+    vanish with the lease, so the figures stay exact when blocks are revoked wholesale.
+    """
+
+    __slots__ = ("dead", "taken")
+
+    def __init__(self, address: i64, size: i64, memory: memoryview | None) -> None:
+        super().__init__(address, size, memory)
+        self.taken: i64 = 0
+        self.dead: i64 = 0
 
 
 def _holds_objects(format: str) -> bool:
     """Whether a buffer's format has a Python object in it: an O that is not part of a field's name, as in T{O:name:}"""
     return "O" in "".join(format.split(":")[::2])
+
+
+def empty_lease() -> Lease:
+    """A lease without memory, for blocks of size zero."""
+    return Lease(DANGLING, 0, memoryview(bytearray()))
+
+
+def lease_of(block: Block) -> Lease:
+    """The lease of a live block; `MisuseError` where it has ended, or was handed out without one."""
+    region = block.region
+    if region.memory is None:
+        raise released(block)
+    if not isinstance(region, Lease):
+        raise foreign(block)
+    return region
+
+
+def foreign(block: Block) -> MisuseError:
+    """The error for giving an allocator a block that is none of its blocks."""
+    return MisuseError(f"{block!r} was not allocated here")
 
 
 def empty_region() -> Region:

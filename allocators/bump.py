@@ -16,13 +16,13 @@ from typing import Final, Generic, TypeVar
 
 from allocators._mypyc import i64, mypyc_attr
 from allocators.base import BaseAllocator, as_base, check_grow, check_shrink, unfit
-from allocators.block import DANGLING, Block, Region, empty_region, released
+from allocators.block import DANGLING, Block, Lease, empty_lease, foreign, lease_of, released
 from allocators.chunk import Chunk, Departures, Run, revoked
 from allocators.errors import AllocError, LayoutError
 from allocators.layout import Layout
 from allocators.protocol import Allocator
 from allocators.reset import NEWEST, ResetPolicy, kept_bytes
-from allocators.scope import Checkpoint, Keys, Scope
+from allocators.scope import Checkpoint, LeaseCheckpoint, Leases, Scope
 from allocators.sizes import size_text
 from allocators.waste import Waste
 
@@ -43,19 +43,21 @@ class _Large(Chunk):
     def __init__(self, block: Block, layout: Layout) -> None:
         super().__init__(block, layout, layout.size)
         self.serial: i64 = 0
-        self.lease: Final = self.key()
+        self.lease: Final = self.new_lease()
         self.lease.taken = layout.size
 
 
 @mypyc_attr(native_class=True)
-class _BumpCheckpoint(Checkpoint):
-    """The chunk that was current, the cursor in it, and as `count` the serial of the next large block."""
+class BumpCheckpoint(LeaseCheckpoint):
+    """The chunk that was current, the cursor in it, and the serial of the next large block."""
 
-    __slots__ = ("chunk",)
+    __slots__ = ("chunk", "cursor", "serial")
 
-    def __init__(self, bump: object, key: Region) -> None:
-        super().__init__(bump, key)
+    def __init__(self, bump: object, lease: Lease) -> None:
+        super().__init__(bump, lease)
         self.chunk: Chunk | None = None
+        self.cursor: i64 = 0
+        self.serial: i64 = 0
 
 
 @mypyc_attr(native_class=True)
@@ -69,11 +71,11 @@ class BumpAlloc(BaseAllocator, Generic[A]):
         "_end",
         "_first_chunk",
         "_highest",
-        "_key",
-        "_keys",
         "_large",
         "_large_bytes",
         "_largest_chunk",
+        "_lease",
+        "_leases",
         "_parent",
         "_peak",
         "_peaks",
@@ -101,8 +103,8 @@ class BumpAlloc(BaseAllocator, Generic[A]):
         self._peak: i64 = 0
         self._peaks: list[int] = []
         self._chunk: Chunk | None = None
-        self._key = empty_region()
-        self._keys = Keys()
+        self._lease = empty_lease()
+        self._leases = Leases()
         self._large: dict[int, _Large] = {}
         self._large_bytes: i64 = 0
         self._serial: i64 = 0
@@ -114,15 +116,15 @@ class BumpAlloc(BaseAllocator, Generic[A]):
     def allocate(self, layout: Layout) -> Block:
         align: i64 = layout.align
         size = layout.size
-        key = self._key
-        if key.memory is None:
+        lease = self._lease
+        if lease.memory is None:
             raise revoked(self)
         address = (self._cursor + align - 1) & -align
         if address > self._end or size > self._end - address:
             return self._allocate_in_new_chunk(layout)
         self._cursor = address + size
-        key.taken += size
-        return Block(address, size, key)
+        lease.taken += size
+        return Block(address, size, lease)
 
     def _allocate_in_new_chunk(self, layout: Layout) -> Block:
         size: int = layout.size
@@ -168,8 +170,8 @@ class BumpAlloc(BaseAllocator, Generic[A]):
 
     def _enter(self, fresh: Chunk) -> None:
         """Make a fresh chunk the current one."""
-        key = fresh.key()
-        aside = [key]
+        lease = fresh.new_lease()
+        aside = [lease]
         peak = self.peak_bytes
         # From here on nothing else runs.
         self._peak = peak
@@ -177,11 +179,11 @@ class BumpAlloc(BaseAllocator, Generic[A]):
         if current is not None:
             current.cursor = self._cursor
         # That of an allocator without chunks, too: there can be blocks of size zero.
-        aside[0] = self._key
-        self._keys.aside += aside
+        aside[0] = self._lease
+        self._leases.aside += aside
         fresh.previous = current
         self._chunk = fresh
-        self._key = key
+        self._lease = lease
         self._start = fresh.start
         self._cursor = fresh.start
         self._highest = fresh.start
@@ -219,6 +221,8 @@ class BumpAlloc(BaseAllocator, Generic[A]):
         region = block.region
         if region.memory is None:
             raise released(block)
+        if not isinstance(region, Lease):
+            raise foreign(block)
         size = layout.size
         if size > block.size:
             raise unfit(block, layout)
@@ -247,7 +251,7 @@ class BumpAlloc(BaseAllocator, Generic[A]):
             del self._large[large.start]
             self._large_bytes -= large.size
             runs[0].chunk = large
-            self._away.keys += closing
+            self._away.leases += closing
             self._away.runs += runs
 
     def _finish(self) -> None:
@@ -276,21 +280,21 @@ class BumpAlloc(BaseAllocator, Generic[A]):
         address = block.address
         if address & (new.align - 1):
             return None
-        region = block.region
-        if region is self._key:
+        lease = lease_of(block)
+        if lease is self._lease:
             # Only the newest, and never one from before a checkpoint: what that took would be handed out again after
             # the scope.
             if address + old.size != self._cursor or new.size > self._end - address:
                 return None
             self._cursor = address + new.size
-            region.taken += new.size - old.size
-        elif self._is_large(block) and new.size <= region.size:
+            lease.taken += new.size - old.size
+        elif self._is_large(block) and new.size <= lease.size:
             # It has been larger before.
-            region.dead -= new.size - old.size
+            lease.dead -= new.size - old.size
         else:
             return None
         block.release()
-        return Block(address, new.size, region)
+        return Block(address, new.size, lease)
 
     def _grow_large(self, block: Block, large: _Large, new: Layout) -> Block:
         """Grow a block together with its own chunk, which the parent may do without copying."""
@@ -301,7 +305,7 @@ class BumpAlloc(BaseAllocator, Generic[A]):
             resized = self._up.grow(large.block, large.layout, new)
         except BaseException as error:
             if not large.revoked:
-                large.block.region.lend_again(lease)
+                large.block.region.renew(lease)
             if isinstance(error, MemoryError):
                 raise self._exhausted(new, error) from error
             raise
@@ -321,16 +325,16 @@ class BumpAlloc(BaseAllocator, Generic[A]):
 
     def _shrink_in_place(self, block: Block, old: Layout, new: Layout) -> Block:
         address = block.address
-        region = block.region
+        lease = lease_of(block)
         if address + old.size == self._cursor and address >= self._start:
             if self._cursor > self._highest:
                 self._highest = self._cursor
             self._cursor = address + new.size
-            region.taken -= old.size - new.size
+            lease.taken -= old.size - new.size
         else:
-            region.dead += old.size - new.size
+            lease.dead += old.size - new.size
         block.release()
-        return Block(address, new.size, region)
+        return Block(address, new.size, lease)
 
     def resize_in_place(self, block: Block, old: Layout, new: Layout) -> Block | None:
         """Grow or shrink without moving, or return None and change nothing."""
@@ -381,21 +385,21 @@ class BumpAlloc(BaseAllocator, Generic[A]):
     def _clear(self, keep: bool) -> BaseException | None:
         """Revoke all blocks, and give back all chunks but one to `keep`; returns what the parent raised first."""
         runs = [Run()]
-        closing = [self._key]
-        none: list[Region] = []
+        closing = [self._lease]
+        none: list[Lease] = []
         serial = self._serial
         while True:
             kept = self._chunk_to_keep() if keep else None
-            fresh = empty_region() if kept is None else kept.key()
+            fresh = empty_lease() if kept is None else kept.new_lease()
             # From here on nothing else runs, but a finaliser may have done so before.
             if kept is None or kept is self._chunk:
                 break
-        closing[0] = self._key
-        closing += self._keys.aside
-        self._keys.aside = none
+        closing[0] = self._lease
+        closing += self._leases.aside
+        self._leases.aside = none
         runs[0].chunk = self._chunk
         self._chunk = kept
-        self._key = fresh
+        self._lease = fresh
         if kept is None:
             self._start = DANGLING
             self._end = DANGLING
@@ -406,7 +410,7 @@ class BumpAlloc(BaseAllocator, Generic[A]):
             self._end = kept.start + kept.size
         self._cursor = self._start
         self._highest = self._start
-        self._away.keys += closing
+        self._away.leases += closing
         self._away.runs += runs
         self._drop_large(0, serial)
         self._peak = 0
@@ -414,30 +418,32 @@ class BumpAlloc(BaseAllocator, Generic[A]):
 
     def _drop_large(self, first: i64, end: i64) -> None:
         """Forget the large blocks with serials from `first` up to `end`; the newest are given back first."""
+        if not self._large:
+            return
         for large in list(self._large.values()):
             if first <= large.serial < end:
                 self._let_go(large)
 
     def checkpoint(self) -> Checkpoint:
         """Remember the present state, for `restore`."""
-        if self._key.memory is None:
+        if self._lease.memory is None:
             raise revoked(self)
-        point = _BumpCheckpoint(self, self._key)
-        aside = [self._key]
+        point = BumpCheckpoint(self, self._lease)
+        aside = [self._lease]
         while True:
             chunk = self._chunk
-            fresh = empty_region() if chunk is None else chunk.key()
+            fresh = empty_lease() if chunk is None else chunk.new_lease()
             # From here on nothing else runs, but a finaliser may have done so before.
             if chunk is self._chunk:
                 break
-        point.key = self._key
-        point.index = len(self._keys.aside)
+        point.lease = self._lease
+        point.index = len(self._leases.aside)
         point.chunk = chunk
         point.cursor = self._cursor
-        point.count = self._serial
-        aside[0] = self._key
-        self._keys.aside += aside
-        self._key = fresh
+        point.serial = self._serial
+        aside[0] = self._lease
+        self._leases.aside += aside
+        self._lease = fresh
         return point
 
     def restore(self, point: Checkpoint) -> None:
@@ -446,27 +452,26 @@ class BumpAlloc(BaseAllocator, Generic[A]):
         Raises `MisuseError` where a reset or an earlier restore has gone back further already.
         """
         peak = self.peak_bytes
-        runs = [Run()]
         serial = self._serial
-        closing = self._keys.cut(self, point)
+        closing = self._leases.cut(self, point)
         # From here on nothing else runs.
-        assert isinstance(point, _BumpCheckpoint)
-        closing[0] = self._key
+        assert isinstance(point, BumpCheckpoint)
+        closing[0] = self._lease
         self._peak = peak
         chunk = point.chunk
         # The newest of the older blocks may have been freed inside the scope, and the cursor be below the checkpoint.
         if chunk is not self._chunk or self._cursor > point.cursor:
             self._cursor = point.cursor
-        runs[0].chunk = self._chunk
-        runs[0].end = chunk
+        newest = self._chunk
         self._chunk = chunk
-        self._key = point.key
+        self._lease = point.lease
         self._highest = self._cursor
         self._start = DANGLING if chunk is None else chunk.start
         self._end = DANGLING if chunk is None else chunk.start + chunk.size
-        self._away.keys += closing
-        self._away.runs += runs
-        self._drop_large(point.count, serial)
+        self._away.leases += closing
+        if newest is not chunk:
+            self._away.runs.append(Run(newest, chunk))
+        self._drop_large(point.serial, serial)
         self._finish()
 
     def scope(self) -> Scope[BumpAlloc[A]]:
@@ -518,7 +523,7 @@ class BumpAlloc(BaseAllocator, Generic[A]):
 
     def waste(self) -> Waste:
         """Where every byte that the parent gave has gone."""
-        taken, dead = self._keys.taken_and_dead(self._key)
+        taken, dead = self._leases.taken_and_dead(self._lease)
         total = 0
         chunk = self._chunk
         while chunk is not None:

@@ -1,4 +1,4 @@
-"""Chunk, a block of the parent that an allocator cuts up, and Departures, through which chunks and keys leave it.
+"""Chunk, a block of the parent that an allocator cuts up, and Departures, through which chunks and leases leave it.
 
 Giving a chunk back runs the parent's code, which may raise, or call back into the allocator. So `restore`, `reset` and
 `close` first change the allocator completely, by plain assignments between which nothing else runs, neither a signal
@@ -9,13 +9,13 @@ the next operation.
 
 from __future__ import annotations
 
-import gc
+from gc import disable, enable, isenabled
 from types import TracebackType
 from typing import Final
 
 from allocators._mypyc import i64, mypyc_attr
 from allocators.base import BaseAllocator
-from allocators.block import Block, Region
+from allocators.block import Block, Lease
 from allocators.errors import MisuseError
 from allocators.layout import Layout
 
@@ -41,12 +41,9 @@ class Chunk:
         """Whether the parent has taken the block back, by a reset, a restore or its end."""
         return self.block.region.memory is None
 
-    def key(self) -> Region:
-        """A fresh region over the data, to hand out blocks through; the parent revokes it with the block."""
-        return self.block.region.lend(self.start, self.size)
-
-    def retire(self) -> None:
-        """Hook: the next chunk has taken over, or this one has become the first."""
+    def new_lease(self) -> Lease:
+        """A fresh lease of the data, to hand out blocks through; the parent revokes it with the block."""
+        return self.block.region.lease(self.start, self.size)
 
     def give_back(self, parent: BaseAllocator) -> None:
         """Return the block, unless the parent has revoked it."""
@@ -60,40 +57,42 @@ class Run:
 
     __slots__ = ("chunk", "end")
 
-    def __init__(self, chunk: Chunk | None = None) -> None:
+    def __init__(self, chunk: Chunk | None = None, end: Chunk | None = None) -> None:
         self.chunk = chunk
-        self.end: Chunk | None = None
+        self.end = end
 
 
 @mypyc_attr(native_class=True)
 class Departures:
-    """`keys` to close, and `runs` of chunks to give back to a parent."""
+    """`leases` to close, and `runs` of chunks to give back to a parent."""
 
-    __slots__ = ("_parent", "keys", "runs")
+    __slots__ = ("_parent", "leases", "runs")
 
     def __init__(self, parent: BaseAllocator) -> None:
         self._parent: Final = parent
-        self.keys: list[Region] = []
+        self.leases: list[Lease] = []
         self.runs: list[Run] = []
 
     def finish(self) -> BaseException | None:
-        """Close the keys and give the chunks back, the newest first; returns the first exception that was raised.
+        """Close the leases and give the chunks back, the newest first; returns the first exception that was raised.
 
         A chunk that the parent has raised for is the parent's affair.
         """
         first: BaseException | None = None
-        while self.keys or self.runs:
+        while self.leases or self.runs:
             try:
-                while self.keys:
-                    key = self.keys[-1]
-                    key.close()
-                    if self.keys and self.keys[-1] is key:
-                        del self.keys[-1]
+                while self.leases:
+                    lease = self.leases[-1]
+                    lease.close()
+                    if self.leases and self.leases[-1] is lease:
+                        del self.leases[-1]
                 while self.runs:
                     self._next()
             except BaseException as error:
                 if first is None:
                     first = error
+        if isinstance(first, MisuseError):
+            first.done = True
         return first
 
     def _next(self) -> None:
@@ -117,14 +116,14 @@ class NoFinalisers:
         self._enabled = False
 
     def __enter__(self) -> None:
-        self._enabled = gc.isenabled()
-        gc.disable()
+        self._enabled = isenabled()
+        disable()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._enabled:
-            gc.enable()
+            enable()
 
 
 def revoked(allocator: object) -> MisuseError:

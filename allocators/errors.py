@@ -32,7 +32,12 @@ class LayoutError(ValueError):
 
 
 class MisuseError(ValueError):
-    """A call broke the contract: for example, with a released or foreign block, or a layout that does not fit."""
+    """A call broke the contract: for example, with a released or foreign block, or a layout that does not fit.
+
+    Nothing has changed unless `done` is set: then a restore, a reset or a close completed before it raised.
+    """
+
+    done = False
 
 
 class DoubleFreeError(MisuseError):

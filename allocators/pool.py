@@ -19,13 +19,13 @@ from typing import Final, Generic, Self, TypeVar
 
 from allocators._mypyc import i64, mypyc_attr
 from allocators.base import BaseAllocator, as_base, check_grow, check_shrink, unfit
-from allocators.block import Block, Region, dangling, empty_region, released
+from allocators.block import Block, Lease, Region, dangling, empty_lease, released
 from allocators.chunk import Chunk, Departures, NoFinalisers, Run, revoked
 from allocators.errors import AllocError, MisuseError
 from allocators.layout import Layout
 from allocators.protocol import Allocator
 from allocators.reset import ALL, ResetPolicy, kept_bytes
-from allocators.scope import Checkpoint, Keys, Ledger, Scope
+from allocators.scope import Checkpoint, LeaseCheckpoint, Leases, Ledger, Scope
 from allocators.sizes import size_text
 
 A = TypeVar("A", bound=Allocator)
@@ -48,9 +48,20 @@ class _Slab(Chunk):
         self.end: Final[i64] = block.address + layout.size
         #: The first slot that was never handed out.
         self.fresh: i64 = block.address
-        self.lease = self.key()
-        #: The keys that later checkpoints have put aside, the oldest first.
-        self.aside: list[Region] = []
+        self.lease = self.new_lease()
+        #: The leases that later checkpoints have put aside, the oldest first.
+        self.aside: list[Lease] = []
+
+
+@mypyc_attr(native_class=True)
+class PoolCheckpoint(LeaseCheckpoint):
+    """How many slabs there were; the lease is that of blocks of size zero."""
+
+    __slots__ = ("slabs",)
+
+    def __init__(self, pool: object, lease: Lease, slabs: int) -> None:
+        super().__init__(pool, lease)
+        self.slabs: Final = slabs
 
 
 @mypyc_attr(native_class=True)
@@ -68,7 +79,7 @@ class PoolAllocator(BaseAllocator, Generic[A]):
         "_empty",
         "_free",
         "_growable",
-        "_keys",
+        "_leases",
         "_ledger",
         "_live",
         "_parent",
@@ -101,9 +112,9 @@ class PoolAllocator(BaseAllocator, Generic[A]):
         #: Slots that were handed out and have been freed, the newest last.
         self._free: list[tuple[int, _Slab]] = []
         self._live: i64 = 0
-        self._keys = Keys()
+        self._leases = Leases()
         #: What blocks of size zero, which take no slot, are handed out through.
-        self._empty = empty_region()
+        self._empty = empty_lease()
         self._ledger: Ledger[int] = Ledger()
         self._peaks: list[int] = []
         if capacity:
@@ -149,10 +160,9 @@ class PoolAllocator(BaseAllocator, Generic[A]):
         if layout.size > self._size or layout.align > self._align:
             raise self._unfit(layout)
         if self._free:
-            address, slab = self._free[-1]
+            address, slab = self._free.pop()
             if slab.lease.memory is None:
                 raise revoked(self)
-            self._free.pop()
         else:
             slab = self._slab_with_room(layout)
             address = slab.fresh
@@ -213,14 +223,16 @@ class PoolAllocator(BaseAllocator, Generic[A]):
         return error
 
     def deallocate(self, block: Block, layout: Layout) -> None:
-        slab = self._slab_of.get(block.region)
+        region = block.region
+        slab = self._slab_of.get(region)
         if slab is None:
             self._check_empty(block)
         elif layout.size > block.size:
             raise unfit(block, layout)
         else:
             slot = (block.address, slab)
-            if block.region.memory is None:
+            # After the last call out: a finaliser may have ended the block.
+            if region.memory is None:
                 raise released(block)
             self._free.append(slot)
             self._live -= 1
@@ -293,16 +305,16 @@ class PoolAllocator(BaseAllocator, Generic[A]):
         self._finish()
         return True
 
-    def _close_keys(self, slabs: list[_Slab]) -> None:
+    def _end_all(self, slabs: list[_Slab]) -> None:
         """Revoke the blocks of slabs."""
         for slab in slabs:
-            self._close_key(slab.lease)
-            for key in slab.aside:
-                self._close_key(key)
+            self._end(slab.lease)
+            for lease in slab.aside:
+                self._end(lease)
 
-    def _close_key(self, key: Region) -> None:
-        self._away.keys.append(key)
-        del self._slab_of[key]
+    def _end(self, lease: Lease) -> None:
+        self._away.leases.append(lease)
+        del self._slab_of[lease]
 
     def _finish(self) -> None:
         """Let go of what an operation has taken out of the pool."""
@@ -316,14 +328,15 @@ class PoolAllocator(BaseAllocator, Generic[A]):
             if any([slab.revoked for slab in self._slabs]):
                 raise revoked(self)
             for slab in self._slabs:
-                fresh = slab.key()
+                fresh = slab.new_lease()
                 slab.aside.append(slab.lease)
                 slab.lease = fresh
                 self._slab_of[fresh] = slab
-            empty = self._empty
-            self._empty = empty_region()
+            point = PoolCheckpoint(self, self._empty, len(self._slabs))
+            self._leases.put_aside(point)
+            self._empty = empty_lease()
             self._ledger.begin()
-            return Checkpoint(self, empty, index=self._keys.put_aside(empty), count=len(self._slabs))
+            return point
 
     def restore(self, point: Checkpoint) -> None:
         """Go back to a checkpoint: slabs added since go to the parent, blocks made since are revoked.
@@ -331,14 +344,15 @@ class PoolAllocator(BaseAllocator, Generic[A]):
         Raises `MisuseError` where a reset or an earlier restore has gone back further already.
         """
         with NoFinalisers():
-            self._keys.check(self, point)
-            self._empty.close()
-            self._empty = self._keys.take_up(point)
+            closing = self._leases.cut(self, point)
+            assert isinstance(point, PoolCheckpoint)
+            closing[0] = self._empty
+            self._away.leases += closing
+            self._empty = point.lease
             number: int = point.index
-            count: int = point.count
-            gone = self._slabs[count:]
-            del self._slabs[count:]
-            self._close_keys(gone)
+            gone = self._slabs[point.slabs :]
+            del self._slabs[point.slabs :]
+            self._end_all(gone)
             for slab in self._slabs:
                 self._take_up(slab, number - slab.depth)
             # What is left in the surviving slabs of the scope's blocks is free now.
@@ -359,9 +373,9 @@ class PoolAllocator(BaseAllocator, Generic[A]):
         self._finish()
 
     def _take_up(self, slab: _Slab, index: int) -> None:
-        """Close the keys of a slab made since it put one aside, and go on with that."""
-        for key in [slab.lease, *slab.aside[index + 1 :]]:
-            self._close_key(key)
+        """End the leases of a slab made since it put one aside, and go on with that."""
+        for lease in [slab.lease, *slab.aside[index + 1 :]]:
+            self._end(lease)
         slab.lease = slab.aside[index]
         del slab.aside[index:]
 
@@ -387,10 +401,10 @@ class PoolAllocator(BaseAllocator, Generic[A]):
         """Revoke all blocks and checkpoints and let go of the slabs."""
         slabs = self._slabs
         self._slabs = []
-        self._close_keys(slabs)
-        self._keys.close()
+        self._end_all(slabs)
+        self._leases.close()
         self._empty.close()
-        self._empty = empty_region()
+        self._empty = empty_lease()
         self._ledger.clear()
         self._free.clear()
         self._live = 0

@@ -1,8 +1,8 @@
 """Checkpoints and scopes: give back at once everything that was allocated since some moment.
 
-A bump-like allocator hands out blocks through a *key*, a Region over its memory. `checkpoint` puts the key aside and
-goes on with a fresh one; `restore` closes every key made since and takes up the old one. So all blocks of the scope
-are revoked in one step, whatever their number, and none of the older ones.
+A bump-like allocator hands out blocks through a *lease* of its memory. `checkpoint` puts the lease aside and goes on
+with a fresh one; `restore` closes every lease made since and takes up the old one. So all blocks of the scope are
+revoked in one step, whatever their number, and none of the older ones.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Final, Generic, TypeVar
 
 from allocators._mypyc import i64, mypyc_attr
-from allocators.block import Region
+from allocators.block import Lease
 from allocators.errors import CorruptionError, MisuseError
 from allocators.protocol import Allocator, Resettable, Scoped
 from allocators.reset import ResetPolicy
@@ -25,61 +25,97 @@ K = TypeVar("K")
 class Checkpoint(Uncopyable):
     """A moment of one allocator. Opaque: made by `checkpoint`, used up by `restore`.
 
-    `key` stands at `index` among the keys put aside; `cursor`, `count` and `mark` are what the allocator wants to know
-    besides. An adaptor's checkpoint has its parent's as `inner`.
+    Each allocator that has checkpoints has a class of its own, with what it wants to remember.
     """
 
-    __slots__ = ("allocator", "count", "cursor", "index", "inner", "key", "mark", "used")
+    __slots__ = ("allocator",)
 
-    def __init__(
-        self,
-        allocator: object,
-        key: Region,
-        *,
-        index: int = 0,
-        cursor: int = 0,
-        count: int = 0,
-        mark: object = None,
-        inner: Checkpoint | None = None,
-    ) -> None:
+    def __init__(self, allocator: object) -> None:
         self.allocator: Final = allocator
-        self.key = key
-        self.index: i64 = index
-        self.cursor: i64 = cursor
-        self.count: i64 = count
-        self.mark: Final = mark
-        self.inner: Final = inner
-        #: Whether it has been restored: its key lives on, and may be put aside again for a later checkpoint.
+
+
+@mypyc_attr(native_class=True)
+class LeaseCheckpoint(Checkpoint):
+    """A moment of an allocator that hands out blocks through `lease`, which stands at `index` among those put aside."""
+
+    __slots__ = ("index", "lease", "used")
+
+    def __init__(self, allocator: object, lease: Lease) -> None:
+        super().__init__(allocator)
+        self.lease = lease
+        self.index: i64 = 0
+        #: Whether it has been restored: its lease lives on, and may be put aside again for a later checkpoint.
         self.used = False
 
 
-def checkpoint_through(adaptor: object, parent: object, count: int) -> Checkpoint:
-    """An adaptor's checkpoint: its parent's, and a number of its own. `MisuseError` where the parent has none."""
+@mypyc_attr(native_class=True)
+class AdaptorCheckpoint(Checkpoint):
+    """The parent's checkpoint, and a number of the adaptor's own."""
+
+    __slots__ = ("inner", "number")
+
+    def __init__(self, adaptor: object, inner: Checkpoint, number: int) -> None:
+        super().__init__(adaptor)
+        self.inner: Final = inner
+        self.number: Final[i64] = number
+
+
+@mypyc_attr(native_class=True)
+class JointCheckpoint(Checkpoint):
+    """One checkpoint of each parent."""
+
+    __slots__ = ("points",)
+
+    def __init__(self, adaptor: object, points: list[Checkpoint]) -> None:
+        super().__init__(adaptor)
+        self.points: Final = points
+
+
+def _not_ours() -> MisuseError:
+    return MisuseError("the checkpoint is of another allocator")
+
+
+def _checkpoint_of(parent: object) -> Checkpoint:
     if not isinstance(parent, Scoped):
         raise MisuseError(f"{parent!r} has no checkpoints")
-    inner = parent.checkpoint()
-    return Checkpoint(adaptor, inner.key, count=count, inner=inner)
+    return parent.checkpoint()
+
+
+def checkpoint_through(adaptor: object, parent: object, number: int) -> AdaptorCheckpoint:
+    """An adaptor's checkpoint: its parent's, and a number of its own. `MisuseError` where the parent has none."""
+    return AdaptorCheckpoint(adaptor, _checkpoint_of(parent), number)
+
+
+def number_of(adaptor: object, point: Checkpoint) -> int:
+    """The number in an adaptor's checkpoint. `MisuseError` for that of another allocator."""
+    if not isinstance(point, AdaptorCheckpoint) or point.allocator is not adaptor:
+        raise _not_ours()
+    return point.number
 
 
 def restore_through(adaptor: object, parent: object, point: Checkpoint) -> None:
     """Take the parent back to the checkpoint inside an adaptor's."""
-    inner = point.inner
-    if point.allocator is not adaptor or inner is None or not isinstance(parent, Scoped):
-        raise MisuseError("the checkpoint is of another allocator")
-    parent.restore(inner)
+    if not isinstance(point, AdaptorCheckpoint) or point.allocator is not adaptor or not isinstance(parent, Scoped):
+        raise _not_ours()
+    parent.restore(point.inner)
 
 
-def checkpoint_all(adaptor: object, parents: list[Allocator]) -> Checkpoint:
+def checkpoint_all(adaptor: object, parents: list[Allocator]) -> JointCheckpoint:
     """A checkpoint of an adaptor with several parents: one of each. `MisuseError` where one of them has none."""
     points: list[Checkpoint] = []
     try:
         for parent in parents:
-            points.append(checkpoint_through(adaptor, parent, 0))
+            points.append(_checkpoint_of(parent))
     except BaseException:
         for parent, point in zip(parents, points, strict=False):
-            restore_through(adaptor, parent, point)
+            _restore(parent, point)
         raise
-    return Checkpoint(adaptor, points[0].key, mark=points)
+    return JointCheckpoint(adaptor, points)
+
+
+def _restore(parent: object, point: Checkpoint) -> None:
+    assert isinstance(parent, Scoped)
+    parent.restore(point)
 
 
 def restore_all(adaptor: object, parents: list[Allocator], point: Checkpoint) -> None:
@@ -87,14 +123,13 @@ def restore_all(adaptor: object, parents: list[Allocator], point: Checkpoint) ->
 
     Where the first refuses, nothing has changed. Any other error is raised when all have been taken back.
     """
-    points = point.mark
-    if point.allocator is not adaptor or not isinstance(points, list):
-        raise MisuseError("the checkpoint is of another allocator")
+    if not isinstance(point, JointCheckpoint) or point.allocator is not adaptor:
+        raise _not_ours()
     first: BaseException | None = None
     changed = False
-    for parent, inner in zip(parents, points, strict=True):
+    for parent, inner in zip(parents, point.points, strict=True):
         try:
-            restore_through(adaptor, parent, inner)
+            _restore(parent, inner)
         except BaseException as error:
             if not changed and refused(error):
                 raise
@@ -159,70 +194,58 @@ def reset_all(parents: list[Allocator], policy: ResetPolicy | None = None) -> No
 def refused(error: BaseException) -> bool:
     """Whether a restore or a reset that ends with an error has changed nothing.
 
-    That is what `MisuseError` says, but for stray writes, which are reported after the deed. All other errors come from
-    giving memory back, and are raised when everything has been done.
+    That is what `MisuseError` says unless it is `done`, but for stray writes, which are reported after the deed. All
+    other errors come from giving memory back, and are raised when everything has been done.
     """
-    return isinstance(error, MisuseError) and not isinstance(error, CorruptionError)
+    return isinstance(error, MisuseError) and not error.done and not isinstance(error, CorruptionError)
 
 
 @mypyc_attr(native_class=True)
-class Keys:
-    """The keys of one allocator that are put `aside`, oldest first; the current one is in the allocator's own hands."""
+class Leases:
+    """The leases of one allocator that are put `aside`, oldest first; the allocator itself has the current one."""
 
     __slots__ = ("aside",)
 
     def __init__(self) -> None:
-        self.aside: list[Region] = []
+        self.aside: list[Lease] = []
 
-    def put_aside(self, key: Region) -> int:
-        """Keep a key for later; returns where it stands."""
-        self.aside.append(key)
-        return len(self.aside) - 1
+    def put_aside(self, point: LeaseCheckpoint) -> None:
+        """Keep the lease of a new checkpoint for later."""
+        point.index = len(self.aside)
+        self.aside.append(point.lease)
 
-    def check(self, allocator: object, point: Checkpoint) -> None:
-        """Raise `MisuseError` unless the checkpoint is of this allocator and has not been passed by a restore."""
+    def cut(self, allocator: object, point: Checkpoint) -> list[Lease]:
+        """Use a checkpoint up: returns its lease and those made since, which are not put aside any more.
+
+        Raises `MisuseError` unless the checkpoint is of this allocator and no restore has gone back further.
+        """
         aside = self.aside
         if (
-            point.allocator is not allocator
+            not isinstance(point, LeaseCheckpoint)
+            or point.allocator is not allocator
             or point.used
             or point.index >= len(aside)
-            or aside[point.index] is not point.key
+            or aside[point.index] is not point.lease
         ):
             raise MisuseError("the checkpoint is of another allocator, or what it remembers is gone already")
-
-    def cut(self, allocator: object, point: Checkpoint) -> list[Region]:
-        """Use a checkpoint up: returns its key and those made since, which are not put aside any more.
-
-        Raises `MisuseError` as `check` does.
-        """
-        self.check(allocator, point)
-        since = self.aside[point.index :]
-        del self.aside[point.index :]
+        since = aside[point.index :]
+        del aside[point.index :]
         point.used = True
         return since
 
-    def take_up(self, point: Checkpoint) -> Region:
-        """Close every key made since a checkpoint, and return its own."""
-        index: int = point.index
-        for key in self.aside[index + 1 :]:
-            key.close()
-        del self.aside[index:]
-        point.used = True
-        return point.key
-
-    def taken_and_dead(self, current: Region) -> tuple[int, int]:
-        """Bytes of blocks that occupy memory, and how many of those are dead, over all keys."""
+    def taken_and_dead(self, current: Lease) -> tuple[int, int]:
+        """Bytes of blocks that occupy memory, and how many of those are dead, over all leases."""
         taken: int = current.taken
         dead: int = current.dead
-        for key in self.aside:
-            taken += key.taken
-            dead += key.dead
+        for lease in self.aside:
+            taken += lease.taken
+            dead += lease.dead
         return taken, dead
 
     def close(self) -> None:
-        """Close every key that is put aside."""
-        for key in self.aside:
-            key.close()
+        """Close every lease that is put aside."""
+        for lease in self.aside:
+            lease.close()
         self.aside.clear()
 
 

@@ -29,11 +29,11 @@ from typing import TYPE_CHECKING, Final, SupportsIndex
 
 from allocators._mypyc import i64, mypyc_attr
 from allocators.base import BaseAllocator, check_grow, check_shrink
-from allocators.block import Block, Region, dangling, released
+from allocators.block import Block, Lease, Region, dangling, empty_lease, released
 from allocators.errors import AllocError, MisuseError
 from allocators.layout import Layout, number_text
 from allocators.reset import ResetPolicy
-from allocators.scope import Checkpoint, Keys, Scope
+from allocators.scope import Checkpoint, LeaseCheckpoint, Leases, Scope
 from allocators.sizes import size_text
 from allocators.waste import Waste
 
@@ -63,6 +63,18 @@ class _Extent:
 
 
 @mypyc_attr(native_class=True)
+class StackCheckpoint(LeaseCheckpoint):
+    """The cursor, and the number of extents."""
+
+    __slots__ = ("cursor", "extents")
+
+    def __init__(self, stack: object, lease: Lease, cursor: i64, extents: int) -> None:
+        super().__init__(stack, lease)
+        self.cursor: Final[i64] = cursor
+        self.extents: Final = extents
+
+
+@mypyc_attr(native_class=True)
 class StackAlloc(BaseAllocator):
     """A stack of blocks and words in `buffer`: a Region, or any writable buffer that the caller owns.
 
@@ -74,10 +86,10 @@ class StackAlloc(BaseAllocator):
         "_end",
         "_extents",
         "_floor",
-        "_keys",
+        "_lease",
+        "_leases",
         "_owns_whole",
         "_points",
-        "_region",
         "_start",
         "_strict",
         "_whole",
@@ -99,11 +111,11 @@ class StackAlloc(BaseAllocator):
         #: Words are never popped below this: the end of the topmost block, or the cursor of the last open checkpoint.
         self._floor: i64 = start
         self._extents: list[_Extent] = []
-        self._keys = Keys()
-        #: Open checkpoints, each at the index of its key.
-        self._points: list[Checkpoint] = []
-        self._region = _part(whole, start, end)
-        self._words: Final = self._region.view.cast("q")
+        self._leases = Leases()
+        #: Open checkpoints, each at the index of its lease.
+        self._points: list[StackCheckpoint] = []
+        self._lease = _lease(whole, start, end)
+        self._words: Final = self._lease.view.cast("q")
 
     @property
     def capacity(self) -> int:
@@ -233,7 +245,7 @@ class StackAlloc(BaseAllocator):
         self._extents.append(_Extent(before, address, layout.size, end))
         self._cursor = end
         self._floor = end
-        return Block(address, layout.size, self._region)
+        return Block(address, layout.size, self._lease)
 
     def _end_of(self, address: i64, size: i64) -> i64:
         """Where a block ends: rounded up to 16, but not beyond a buffer whose size is no multiple of it."""
@@ -243,7 +255,7 @@ class StackAlloc(BaseAllocator):
 
     def _empty(self, layout: Layout) -> Block:
         """A block of size zero, which takes no room, but is revoked like all others."""
-        return Block(dangling(layout.align).address, 0, self._region)
+        return Block(dangling(layout.align).address, 0, self._lease)
 
     def deallocate(self, block: Block, layout: Layout) -> None:
         if block.region.memory is None:
@@ -291,7 +303,7 @@ class StackAlloc(BaseAllocator):
     def _settle(self) -> None:
         """Take off blocks that have been freed, where nothing is above them any more, down to the last checkpoint."""
         extents = self._extents
-        kept: int = self._points[-1].count if self._points else 0
+        kept: int = self._points[-1].extents if self._points else 0
         while len(extents) > kept:
             top = extents[-1]
             if not top.freed or self._cursor != top.end:
@@ -340,12 +352,12 @@ class StackAlloc(BaseAllocator):
 
     def _is_on_top(self, block: Block, top: _Extent) -> bool:
         """Whether a block is the topmost one, with no words above it, and not from before a checkpoint."""
-        return top.address == block.address and self._cursor == top.end and block.region is self._region
+        return top.address == block.address and self._cursor == top.end and block.region is self._lease
 
     def _resize_top(self, block: Block, top: _Extent, address: i64, new: Layout, kept: int) -> Block:
         """Give the topmost block another end, and for the sake of its alignment perhaps another place."""
         if address != block.address:
-            memory = self._region.view
+            memory = self._lease.view
             target = address - self._start
             source = block.address - self._start
             memory[target : target + kept] = memory[source : source + kept]
@@ -354,7 +366,7 @@ class StackAlloc(BaseAllocator):
         self._cursor = end
         self._floor = end
         block.release()
-        return Block(address, new.size, self._region)
+        return Block(address, new.size, self._lease)
 
     def resize_in_place(self, block: Block, old: Layout, new: Layout) -> Block | None:
         """Grow or shrink without moving, or return None and change nothing."""
@@ -394,26 +406,27 @@ class StackAlloc(BaseAllocator):
 
     def reset(self, policy: ResetPolicy | None = None) -> None:
         """Drop everything; blocks handed out so far are revoked. The buffer stays, whatever a policy says."""
+        fresh = _lease(self._whole, self._start, self._end)
         self._drop_all()
-        self._region = _part(self._whole, self._start, self._end)
+        self._lease = fresh
 
     def _drop_all(self) -> None:
         self._extents.clear()
         self._points.clear()
         self._cursor = self._start
         self._floor = self._start
-        self._keys.close()
-        self._region.close()
+        self._leases.close()
+        self._lease.close()
 
     def checkpoint(self) -> Checkpoint:
         """Remember what is on the stack now, for `restore`."""
         self._settle()
-        key = self._region
-        fresh = _part(self._whole, self._start, self._end)
-        point = Checkpoint(self, key, index=self._keys.put_aside(key), cursor=self._cursor, count=len(self._extents))
+        fresh = _lease(self._whole, self._start, self._end)
+        point = StackCheckpoint(self, self._lease, self._cursor, len(self._extents))
+        self._leases.put_aside(point)
         self._points.append(point)
         self._floor = self._cursor
-        self._region = fresh
+        self._lease = fresh
         return point
 
     def restore(self, point: Checkpoint) -> None:
@@ -421,11 +434,14 @@ class StackAlloc(BaseAllocator):
 
         Raises `MisuseError` where a reset or an earlier restore has gone back further already.
         """
-        self._keys.check(self, point)
-        self._region.close()
-        self._region = self._keys.take_up(point)
+        closing = self._leases.cut(self, point)
+        assert isinstance(point, StackCheckpoint)
+        closing[0] = self._lease
+        self._lease = point.lease
+        for lease in closing:
+            lease.close()
         del self._points[point.index :]
-        del self._extents[point.count :]
+        del self._extents[point.extents :]
         self._cursor = point.cursor
         self._set_floor()
         self._settle()
@@ -454,5 +470,5 @@ def _revoked() -> MisuseError:
     return MisuseError("the memory under the stack has been released")
 
 
-def _part(whole: Region, start: i64, end: i64) -> Region:
-    return whole.lend(start, end - start) if end > start else Region(start, 0, memoryview(bytearray()))
+def _lease(whole: Region, start: i64, end: i64) -> Lease:
+    return whole.lease(start, end - start) if end > start else empty_lease()

@@ -29,6 +29,7 @@ from allocators.scope import (
     check_reset,
     checkpoint_through,
     in_all,
+    number_of,
     refused,
     reset_through,
     restore_through,
@@ -117,9 +118,7 @@ class Adaptor(BaseAllocator, Generic[A]):
 
     def restore(self, point: Checkpoint) -> None:
         """Return the parent to a checkpoint, which ends the blocks allocated since."""
-        if point.allocator is not self:
-            raise MisuseError("the checkpoint is of another allocator")
-        number: int = point.count
+        number = number_of(self, point)
         blocks = self._detach(number)
         try:
             restore_through(self, self._parent, point)

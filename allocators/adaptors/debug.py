@@ -8,7 +8,7 @@ with a known pattern on both sides; the front canary is rounded up to the alignm
 zeroed. A freed block is filled with 0x55 and kept in *quarantine*, so that its address is not reused while stale
 pointers may exist; the quarantine is a queue of bounded size, and a block that leaves it goes to the parent. Grow and
 shrink always move the block, so use of the old address is always detected. Every block is handed out through its own
-key, so any copy of a freed `Block` raises on use.
+lease, so any copy of a freed `Block` raises on use.
 
 What is detected, and when:
 
@@ -37,12 +37,20 @@ from typing import Final, Generic, TypeVar
 from allocators._mypyc import i64, mypyc_attr
 from allocators.adaptors.adaptor import Adaptor
 from allocators.base import as_pages, check_grow, check_shrink, close_parent, part_end
-from allocators.block import RELEASED, Block, Region
+from allocators.block import RELEASED, Block, Lease, Region
 from allocators.errors import AllocError, CorruptionError, DoubleFreeError, LayoutError, LeakError, MisuseError
 from allocators.layout import Layout
 from allocators.protocol import Access, Allocator
 from allocators.reset import ResetPolicy
-from allocators.scope import Checkpoint, check_reset, checkpoint_through, refused, reset_through, restore_through
+from allocators.scope import (
+    Checkpoint,
+    check_reset,
+    checkpoint_through,
+    number_of,
+    refused,
+    reset_through,
+    restore_through,
+)
 from allocators.trace.call_stack import CallStack
 from allocators.uncopyable import Uncopyable
 
@@ -72,7 +80,7 @@ class BlockRecord(Uncopyable):
 
     __slots__ = (
         "_front",
-        "_key",
+        "_lease",
         "_leaving",
         "_outer",
         "_outer_layout",
@@ -97,12 +105,12 @@ class BlockRecord(Uncopyable):
         self._front: Final = front
         #: Whether the parent is currently freeing it.
         self._leaving = False
-        self._key: Final = self._make_key()
+        self._lease: Final = self._make_lease()
 
-    def _make_key(self) -> Region:
-        """The region through which the block is handed out; it ends with the parent's block."""
+    def _make_lease(self) -> Lease:
+        """The lease through which the block is handed out; it ends with the parent's block."""
         whole = self._outer.region
-        return whole.lend(self.address if self.layout.size else whole.address, self.layout.size)
+        return whole.lease(self.address if self.layout.size else whole.address, self.layout.size)
 
     def _stray_write(self) -> str:
         """Describes a changed byte around the block, or in it if it was poisoned; empty if there is none."""
@@ -163,9 +171,9 @@ class DebugAllocator(Adaptor[A], Generic[A]):
         self._canary: Final = canary
         self._quarantine_size: Final = quarantine
         self._raise: Final = raise_leaks
-        #: By key, in the order of allocation.
+        #: By lease, in the order of allocation.
         self._live: dict[Region, BlockRecord] = {}
-        #: Freed blocks that are held back from the parent, by key, oldest first, and the bytes they count for.
+        #: Freed blocks that are held back from the parent, by lease, oldest first, and the bytes they count for.
         self._quarantine: OrderedDict[Region, BlockRecord] = OrderedDict()
         self._kept: i64 = 0
         self._leaked: list[BlockRecord] = []
@@ -202,14 +210,14 @@ class DebugAllocator(Adaptor[A], Generic[A]):
             if not zeroed:
                 _fill(memory[front : front + size], _UNDEFINED_BYTES)
             record = BlockRecord(layout, outer, outer_layout, front, CallStack.here(self._depth))
-            block = Block(record.address, size, record._key)
+            block = Block(record.address, size, record._lease)
         except BaseException:
             self._up.deallocate(outer, outer_layout)
             raise
         # No call in between, so that signal handlers cannot disturb the order of the numbers.
         record.number = self._next
         self._next += 1
-        self._live[record._key] = record
+        self._live[record._lease] = record
         return block
 
     def _allocate_outer(self, outer: Layout, layout: Layout, zeroed: bool) -> Block:
@@ -278,7 +286,7 @@ class DebugAllocator(Adaptor[A], Generic[A]):
         self._make_room(record)
         freed = CallStack.here(self._depth)
         kept = _quarantined_size(record)
-        memory = record._key.view
+        memory = record._lease.view
         if kept <= self._quarantine_size and not memory.readonly:
             self._end(block, record, freed, kept)
             _fill(memory, _FREED_BYTES)
@@ -293,14 +301,14 @@ class DebugAllocator(Adaptor[A], Generic[A]):
     def _end(self, block: Block, record: BlockRecord, freed: CallStack, kept: int) -> None:
         """Mark a live block as freed, and put it into quarantine if `kept` is not 0."""
         # No calls, so that no signal handler sees a partial change.
-        key = record._key
+        lease = record._lease
         if kept:
-            self._quarantine[key] = record
+            self._quarantine[lease] = record
             self._kept += kept
-        if key in self._live:
-            del self._live[key]
+        if lease in self._live:
+            del self._live[lease]
         record.freed = freed
-        key.memory = None
+        lease.memory = None
         block.region = RELEASED
 
     def _give_back(self, record: BlockRecord) -> None:
@@ -332,8 +340,8 @@ class DebugAllocator(Adaptor[A], Generic[A]):
     def _leave(self, record: BlockRecord) -> None:
         """Remove a block from the quarantine."""
         size = _quarantined_size(record)
-        if record._key in self._quarantine:
-            del self._quarantine[record._key]
+        if record._lease in self._quarantine:
+            del self._quarantine[record._lease]
             self._kept -= size
 
     def grow(self, block: Block, old: Layout, new: Layout) -> Block:
@@ -376,11 +384,11 @@ class DebugAllocator(Adaptor[A], Generic[A]):
         if offset != 0 or size is not None:
             size = part_end(record.layout.size, pages.page_size, offset, size) - offset
             outer_offset = record._front + offset
-        record._key.let_go()
+        record._lease.let_go()
         try:
             pages.protect(record._outer, access, outer_offset, size)
         finally:
-            record._outer.region.lend_again(record._key)
+            record._outer.region.renew(record._lease)
 
     def check(self) -> None:
         """Look for stray writes around live blocks and in the quarantine; `CorruptionError` lists them all."""
@@ -418,23 +426,24 @@ class DebugAllocator(Adaptor[A], Generic[A]):
 
     def _forget(self, record: BlockRecord) -> None:
         self._leave(record)
-        if record._key in self._live:
-            del self._live[record._key]
-        record._key.close()
+        if record._lease in self._live:
+            del self._live[record._lease]
+        record._lease.close()
 
     def checkpoint(self) -> Checkpoint:
         return checkpoint_through(self, self._parent, self._next)
 
     def restore(self, point: Checkpoint) -> None:
-        problems = self._problems(point.count)
+        number = number_of(self, point)
+        problems = self._problems(number)
         end = self._next
         try:
             restore_through(self, self._parent, point)
         except BaseException as error:
             if not refused(error):
-                self._drop(point.count, end)
+                self._drop(number, end)
             raise
-        self._drop(point.count, end)
+        self._drop(number, end)
         _raise_corruption(problems)
 
     def reset(self, policy: ResetPolicy | None = None) -> None:
@@ -464,7 +473,7 @@ class DebugAllocator(Adaptor[A], Generic[A]):
                 self._give_back(record)
             except BaseException as error:
                 first = first or error
-            if record._key in self._live:
+            if record._lease in self._live:
                 self._leaked.append(record)
             self._forget(record)
         self._leaked.sort(key=_number)

@@ -185,6 +185,26 @@ def test_the_parent_may_use_the_allocator_while_it_allocates(make: Callable[[Any
         assert parent.live_blocks == 0
 
 
+@each(CHUNKED)
+def test_an_account_above_is_right_whatever_the_parent_raises(make: Callable[[Any], Any]) -> None:
+    for error in (Stop(), KeyError(), MisuseError("a parent that objects")):
+        for end in ("restore", "reset"):
+            parent = Hooked()
+            metric = MetricAllocator(make(parent))
+            point = metric.checkpoint()
+            fill(metric.parent, parent, 2)
+            metric.allocate(ITEM)
+
+            def object_once(parent: Hooked = parent, error: BaseException = error) -> None:
+                parent.before_deallocate = None
+                raise error
+
+            parent.before_deallocate = object_once
+            with pytest.raises(type(error)):
+                metric.restore(point) if end == "restore" else metric.reset(reset.NONE)
+            assert (metric.live_blocks, metric.live_bytes) == (0, 0)
+
+
 REVOCATIONS: dict[str, tuple[str, Callable[[Any, Any], object]]] = {
     "reset of an arena": ("arena(page)", lambda parent, point: parent.reset()),
     "reset of a bump": ("bump(page)", lambda parent, point: parent.reset()),

@@ -336,7 +336,7 @@ class ScopeThatEndsNothing(Forwarder):
         self.points: list[Checkpoint] = []
 
     def checkpoint(self) -> Checkpoint:
-        self.points.append(Checkpoint(self, empty_region()))
+        self.points.append(Checkpoint(self))
         return self.points[-1]
 
     def restore(self, point: Checkpoint) -> None:
@@ -363,7 +363,7 @@ class Chunked(BaseAllocator):
         self.used = 0
 
     def new_region(self) -> Region:
-        return self.chunks[-1][0].region.lend(*self.place()) if self.chunks else empty_region()
+        return self.chunks[-1][0].region.lease(*self.place()) if self.chunks else empty_region()
 
     def place(self) -> tuple[int, int]:
         block, layout = self.chunks[-1]
