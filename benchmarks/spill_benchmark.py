@@ -37,9 +37,9 @@ from garden.native.run.interpreter_machine import InterpreterMachine
 from garden.native.run.jit import externals
 from garden.native.target import compile_text, host_target
 from garden.pipeline import Compilation, StageAllocators
+from garden.run_options import SPILL_BYTES, RunOptions
 from garden.source import Source
 from garden.std import STANDARD
-from garden.vm.machine import SPILL_BYTES
 
 #: Words that the vector has room for at first.
 FIRST_CAPACITY: Final = 4
@@ -109,15 +109,15 @@ class VectorMachine(InterpreterMachine):
     def __init__(self, code: Code[Allocator], image: Image, allocator: Allocator) -> None:
         self._vector: Vec[Allocator] = Vec(allocator, "q")
         # It must have one, but never uses it.
-        super().__init__(code, image, allocator, spill=StackAlloc(bytearray(16)))
+        super().__init__(code, image, allocator, RunOptions(spill=StackAlloc(bytearray(16))))
 
     def _run(self, function: int, stack: int, argument: int) -> int:
         try:
             return super()._run(function, stack, argument)
         finally:
             # The stack, which has not moved, goes on from where it is.
-            assert self._spill is not None
-            self._context[FIELD[_LENGTH]] = self._spill.cursor
+            assert self._spill.stack is not None
+            self._context[FIELD[_LENGTH]] = self._spill.stack.cursor
 
     def _set_spill(self, spill: StackAlloc) -> None:
         self._vector.close()
@@ -155,7 +155,7 @@ def run(*, rounds: int, scale: float, output: Path | None) -> None:
         "vector": lambda code, allocator: VectorMachine(code, _image(vector), allocator),
         "process stack": lambda code, allocator: InterpreterMachine(code, _image(usual), allocator),
         "heap buffer": lambda code, allocator: InterpreterMachine(
-            code, _image(usual), allocator, spill=StackAlloc(bytearray(SPILL_BYTES))
+            code, _image(usual), allocator, RunOptions(spill=StackAlloc(bytearray(SPILL_BYTES)))
         ),
     }
     with ExitStack() as closing:

@@ -28,19 +28,19 @@ from garden.bindings import Package
 from garden.diagnostics import CODES, Diagnostic
 from garden.errors import GardenError, Trap
 from garden.host import Package as HostPackage
-from garden.machines import MachineOptions, make_machine
+from garden.machines import make_machine
 from garden.output import write_stdout
 from garden.pipeline import LEVELS, Compilation, StageAllocators
+from garden.run_options import RunOptions
 from garden.source import Source
 from garden.std import STANDARD
 from garden.syntax.ast import SIGNATURE_DOCS, SIGNATURE_PARAMETERS
 from garden.types.program import FUNCTION_NAME
 from garden.types.types import Type
-from garden.vm.heap import DEFAULT_LIMIT
 from garden.vm.values import from_word, to_word
 
 if TYPE_CHECKING:
-    from garden.machines import AnyMachine
+    from garden.vm.protocol import Machine
 
 F = TypeVar("F", bound=Callable[..., Any])
 P = TypeVar("P", bound=HostPackage)
@@ -55,7 +55,7 @@ class Engine(Uncopyable):
     `packages` are those that programs may import, the standard ones unless told otherwise. `allocators` are those of
     the stages, which stay the caller's; of a mapping, every program adds arenas of its own for the stages that it does
     not have. An arena that all programs share grows until the caller resets it. `level` is that of optimisation, 0 or
-    1, ValueError for another. How programs run is said as for `MachineOptions`.
+    1, ValueError for another. How programs run is said as for `RunOptions`.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Engine(Uncopyable):
         allocators: StageAllocators | Mapping[str, Allocator] | None = None,
         level: int = 1,
         engine: str = "auto",
-        heap_limit: int = DEFAULT_LIMIT,
+        heap_limit: int | None = None,
         frame_limit: int | None = None,
         stack_size: int | None = None,
         spill: StackAlloc | None = None,
@@ -77,7 +77,7 @@ class Engine(Uncopyable):
         if level not in LEVELS:
             raise ValueError("the levels of optimisation are 0 and 1")
         self._level: Final = level
-        self._options: Final = MachineOptions(
+        self._options: Final = RunOptions(
             engine,
             write=write,
             heap_limit=heap_limit,
@@ -168,7 +168,7 @@ class Program(Uncopyable):
         self._owns_allocators: Final = owns_allocators
         self._running = False
         self._closed = False
-        self._machine: AnyMachine | None = None
+        self._machine: Machine | None = None
         try:
             ir = compilation.optimise()
             self.result: Final[Type] = compilation.check().types.type(ir.function_result[ir.function_count - 1])
@@ -233,7 +233,7 @@ class Program(Uncopyable):
         if self._closed:
             raise ValueError(f"{self.source.name} is closed")
 
-    def _run(self, work: Callable[[AnyMachine], Any]) -> Any:
+    def _run(self, work: Callable[[Machine], Any]) -> Any:
         """Have the machine do some work, which is one run."""
         engine = self._engine
         with engine._lock:
@@ -326,7 +326,7 @@ class Function(Uncopyable):
         if len(arguments) != wanted:
             raise TypeError(f"`{self}` takes {wanted} argument{'' if wanted == 1 else 's'}, not {len(arguments)}")
 
-        def work(machine: AnyMachine) -> Any:
+        def work(machine: Machine) -> Any:
             machine.reset()
             words = []
             for (name, type), argument in zip(self.parameters, arguments, strict=True):

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 LAYERS = (
     ("allocators",),
     ("garden.common", "garden.source", "garden.errors", "garden.output", "garden.traps"),
-    ("garden.semantics", "garden.strings"),
+    ("garden.semantics", "garden.strings", "garden.run_options"),
     ("garden.diagnostics",),
     ("garden.syntax",),
     ("garden.types.types",),

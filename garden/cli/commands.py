@@ -19,14 +19,15 @@ from garden.errors import CompileError, EngineError
 from garden.ir.ir import Ir
 from garden.ir.passes import PASSES
 from garden.ir.printer import print_ir
-from garden.machines import MachineOptions, is_for_jit, make_machine
+from garden.machines import is_for_jit, make_machine
+from garden.native.run.machine import NativeMachine
 from garden.output import write_stdout
 from garden.pipeline import Compilation, StageAllocators
+from garden.run_options import RunOptions
 from garden.std import STANDARD
 from garden.syntax.printer import print_ast, print_tokens
 from garden.types.printer import print_types
 from garden.vm.heap import DEFAULT_LIMIT
-from garden.vm.machine import Machine
 
 
 def run(options: argparse.Namespace) -> int:
@@ -52,16 +53,16 @@ def dump(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace, compilation: Compilation) -> int:
     if options.own_process and _is_plain(options):
         _become(options, compilation)
-    machine_options = MachineOptions(
+    machine_options = RunOptions(
         options.engine,
-        heap_limit=DEFAULT_LIMIT if options.heap_limit is None else _size(options.heap_limit),
+        heap_limit=None if options.heap_limit is None else _size(options.heap_limit),
         stack_size=None if options.stack_size is None else _size(options.stack_size),
         backtrace=options.backtrace,
         note=_note if options.verbose else None,
     )
     start = perf_counter()
     with make_machine(compilation, machine_options, whole=False) as machine:
-        if options.perf_map and not isinstance(machine, Machine):
+        if options.perf_map and isinstance(machine, NativeMachine):
             from garden.native.codegen.dump import write_perf_map
 
             try:

@@ -65,6 +65,7 @@ def run(words: Sequence[str], *, own_process: bool = False) -> int | ProgramFile
         return file
     from garden.native.image.load import Image
     from garden.native.run.jit import JitMachine, externals
+    from garden.run_options import RunOptions
 
     arenas: list[Arena[PageAlloc]] = []
 
@@ -85,9 +86,7 @@ def run(words: Sequence[str], *, own_process: bool = False) -> int | ProgramFile
         image,
         arena,
         hosts,
-        heap_limit=options.heap_limit,
-        stack_size=options.stack_size,
-        backtrace=options.backtrace,
+        RunOptions("jit", heap_limit=options.heap_limit, stack_size=options.stack_size, backtrace=options.backtrace),
     )
 
     def action() -> int:

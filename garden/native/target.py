@@ -37,7 +37,11 @@ def host_target() -> str | None:
 
 
 def _machine(target: str, level: int) -> TargetMachine:
-    from llvmlite import binding
+    try:
+        from llvmlite import binding
+    except OSError as error:
+        # It is installed, and there is no room for it in the address space, say.
+        raise ImportError(str(error)) from error
 
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()
@@ -50,7 +54,7 @@ def _machine(target: str, level: int) -> TargetMachine:
 def compile_text(text: str, target: str, *, level: int = 2) -> bytes:
     """The ELF object of a module of LLVM text, optimised at a level from 0 to 3.
 
-    Raises RuntimeError if the text is invalid.
+    Raises RuntimeError if the text is invalid, ImportError if llvmlite is not installed or cannot be loaded.
     """
     machine = _machine(target, level)
     module = _optimised(text, target, machine, level)

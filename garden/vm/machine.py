@@ -1,4 +1,4 @@
-"""Machine: the reference engine, which executes `Code` where it lies. What it does is what every engine must do.
+"""ReferenceMachine: executes `Code` where it lies. What it does is what every engine must do.
 
 State: 64 registers, the frames (one word each, the pc to return to) and the spill stack are three areas of allocator
 memory; the heap is a fourth. Registers are one block seen through two views, as Ints and as Doubles, so that neither
@@ -20,14 +20,12 @@ it does not fit into, so the common case pays nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Generic, Self, TypeVar
 
-from allocators import Allocator, Block, Layout
+from allocators import Allocator
 from allocators._mypyc import i64, mypyc_attr
 from allocators.collections import Vec
-from allocators.stack import StackAlloc
 from allocators.uncopyable import Uncopyable
 from garden.bytecode import ops as bytecode
 from garden.bytecode.code import Code
@@ -41,20 +39,19 @@ from garden.bytecode.ops import (
     TABLE_SLOTS,
 )
 from garden.errors import GardenError, Trap
-from garden.output import Output, write_stdout
+from garden.output import Output
+from garden.run_options import RunOptions
 from garden.semantics import ddiv, double_to_int, iadd, idiv, imod, imul, ineg, isub
 from garden.traps import INTERRUPTED, TOO_MANY_CALLS, trap
 from garden.vm.backtrace import function_names
 from garden.vm.heap import DEFAULT_LIMIT, Heap
 from garden.vm.interrupts import poll
 from garden.vm.runtime import Runtime
+from garden.vm.spill import Spill, spill_overflow
 
 A = TypeVar("A", bound=Allocator, covariant=True)
 
-#: Bytes of the spill stack where the caller brings none.
-SPILL_BYTES: Final = 1 << 18
-#: Calls that may be active at once where nobody says otherwise.
-FRAME_LIMIT: Final = 1 << 17
+DEFAULTS: Final = RunOptions()
 
 _FIRST_FRAMES: Final = 1 << 10
 #: Instructions between two looks for Ctrl-C.
@@ -68,18 +65,11 @@ def frames_to_add(depth: int, limit: int) -> int:
     return min(max(depth, _FIRST_FRAMES), limit - depth)
 
 
-def spill_overflow(error: MemoryError) -> Trap:
-    """What a stack that cannot grow any further ends a run with."""
-    return Trap("T0002", f"stack overflow: {error}")
-
-
 @mypyc_attr(native_class=True)
-class Machine(Uncopyable, Generic[A]):
+class ReferenceMachine(Uncopyable, Generic[A]):
     """Runs one program, as often as one likes.
 
-    `spill` is the spill stack to use, which every run resets, else it has `spill_bytes`; `write` gets the output;
-    `heap_limit` is in bytes, `frame_limit` in active calls. With `backtrace`, a trap carries the names of the active
-    functions.
+    Of the options, it obeys those of the run; which engine this is has been decided.
     """
 
     __slots__ = (
@@ -91,8 +81,7 @@ class Machine(Uncopyable, Generic[A]):
         "_registers",
         "_running",
         "_spill",
-        "_spill_block",
-        "_spill_layout",
+        "_stack",
         "allocator",
         "code",
         "heap",
@@ -103,34 +92,25 @@ class Machine(Uncopyable, Generic[A]):
         self,
         code: Code[Allocator],
         allocator: A,
-        *,
-        spill: StackAlloc | None = None,
-        spill_bytes: int = SPILL_BYTES,
-        write: Callable[[bytes], object] = write_stdout,
-        heap_limit: int = DEFAULT_LIMIT,
-        frame_limit: int = FRAME_LIMIT,
-        backtrace: bool = False,
+        options: RunOptions = DEFAULTS,
     ) -> None:
         self.code: Final = code
         self.allocator: Final[A] = allocator
-        self._backtrace: Final = backtrace
-        self._frame_limit: Final = frame_limit
+        self._backtrace: Final[bool] = options.backtrace
+        self._frame_limit: Final[int] = options.frame_limit
         self._running = False
         # Where the last run has ended.
         self._pc: i64 = 0
         self._depth: i64 = 0
-        self._spill_layout: Final = Layout(spill_bytes, 16)
-        self._spill_block: Block | None = None
+        self._spill: Final = Spill(allocator, options)
         self._registers: Vec[A] = Vec(allocator, "q")
         self._frames: Vec[A] = Vec(allocator, "q")
-        self.heap: Final[Heap[A]] = Heap(allocator, code.strings.view, limit=heap_limit)
-        self.runtime: Final[Runtime[A]] = Runtime(self.heap, code.checked.hosts, Output(write))
+        limit = DEFAULT_LIMIT if options.heap_limit is None else options.heap_limit
+        self.heap: Final[Heap[A]] = Heap(allocator, code.strings.view, limit=limit)
+        self.runtime: Final[Runtime[A]] = Runtime(self.heap, code.checked.hosts, Output(options.write))
         try:
             self._registers.fill(0, REGISTERS)
-            if spill is None:
-                self._spill_block = allocator.allocate(self._spill_layout)
-                spill = StackAlloc(self._spill_block.view)
-            self._spill = spill
+            self._stack = self._spill.make()
         except BaseException:
             self.close()
             raise
@@ -174,13 +154,13 @@ class Machine(Uncopyable, Generic[A]):
     def _enter(self) -> None:
         if self._running:
             raise GardenError("the machine is running already")
-        self._running = True
         self.runtime.output.begin()
+        self._running = True
 
     def _push_arguments(self, pc: int, words: list[int]) -> None:
         self._pc = pc
         try:
-            self._spill.push_all(words[: REGISTER_ARGUMENTS - 1 : -1])
+            self._stack.push_all(words[: REGISTER_ARGUMENTS - 1 : -1])
         except MemoryError as error:
             raise self._located(spill_overflow(error)) from error
 
@@ -193,7 +173,7 @@ class Machine(Uncopyable, Generic[A]):
     def _reset_stacks(self) -> None:
         self._registers.data[:] = _ZERO_REGISTERS
         self._depth = 0
-        self._spill.reset()
+        self._stack.reset()
 
     def _run(self, pc: int, fresh: bool) -> int:
         """Execute from `pc`; whatever happens, output that was written before it comes out before it."""
@@ -236,7 +216,7 @@ class Machine(Uncopyable, Generic[A]):
         """Execute from a pc to the end of the run. `_pc` and `_depth` then tell where that was."""
         code = self.code
         heap = self.heap
-        spill = self._spill
+        spill = self._stack
         constants: memoryview[int] = code.constants.data
         words: memoryview[int] = code.words.view
         regs: memoryview[int] = self._registers.data
@@ -483,7 +463,7 @@ class Machine(Uncopyable, Generic[A]):
         """The word of a host function's result on the words in r0 and up, and on the spill stack behind those."""
         words: list[int] = self._registers.data[: min(count, REGISTER_ARGUMENTS)].tolist()
         if count > REGISTER_ARGUMENTS:
-            words.extend(self._spill.pop_all(count - REGISTER_ARGUMENTS))
+            words.extend(self._stack.pop_all(count - REGISTER_ARGUMENTS))
         return self.runtime.call(index, words)
 
     def close(self) -> None:
@@ -491,11 +471,7 @@ class Machine(Uncopyable, Generic[A]):
         self.heap.close()
         self._frames.close()
         self._registers.close()
-        block = self._spill_block
-        if block is not None:
-            self._spill_block = None
-            self._spill.close()
-            self.allocator.deallocate(block, self._spill_layout)
+        self._spill.close()
 
     def __enter__(self) -> Self:
         return self

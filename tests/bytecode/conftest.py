@@ -17,8 +17,9 @@ from garden.host import Package
 from garden.ir.ir import Ir
 from garden.ir.parser import close_parsed, parse_ir
 from garden.ir.verifier import verify as verify_ir
+from garden.run_options import RunOptions
 from garden.std import STANDARD
-from garden.vm.machine import Machine
+from garden.vm.machine import ReferenceMachine
 
 
 class Bytecode:
@@ -57,7 +58,7 @@ class Bytecode:
     def run(self, code: Code[Any]) -> int:
         """The word that a program gives; what it writes is in `output`."""
         written: list[bytes] = []
-        machine = Machine(code, self.memory, write=written.append)
+        machine = ReferenceMachine(code, self.memory, RunOptions(write=written.append))
         try:
             return machine.run()
         finally:

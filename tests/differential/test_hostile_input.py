@@ -22,8 +22,9 @@ from garden.bytecode.code import Code
 from garden.diagnostics import CODES
 from garden.errors import CompileError, Trap
 from garden.pipeline import Compilation, StageAllocators
+from garden.run_options import RunOptions
 from garden.source import Source
-from garden.vm.machine import Machine
+from garden.vm.machine import ReferenceMachine
 from tests.support.packages import PACKAGES
 
 LONG = os.environ.get("GARDEN_LONG") == "1"
@@ -134,7 +135,9 @@ def survive(text: bytes, level: int) -> None:
 
 def run(code: Code[Any], allocators: StageAllocators) -> None:
     trap: Trap | None = None
-    with Machine(code, allocators["run"], write=len, heap_limit=1 << 22, frame_limit=1_000) as machine:
+    with ReferenceMachine(
+        code, allocators["run"], RunOptions(write=len, heap_limit=1 << 22, frame_limit=1_000)
+    ) as machine:
         try:
             with alarm(RUN_SECONDS, KeyboardInterrupt):
                 machine.run()

@@ -17,8 +17,9 @@ from allocators.testing import check_every_failure
 from allocators.testing.instrumented import Failures
 from garden.errors import CompileError, Trap
 from garden.pipeline import SCRATCH, STAGES, Compilation, StageAllocators
+from garden.run_options import RunOptions
 from garden.source import Source
-from garden.vm.machine import Machine
+from garden.vm.machine import ReferenceMachine
 from tests.support.packages import PACKAGES
 from tests.support.program import load
 
@@ -36,7 +37,7 @@ def run(source: Source, stages: dict[str, Allocator]) -> None:
             code = compilation.emit()
         except CompileError:
             return
-        with Machine(code, stages["run"], write=len) as machine:
+        with ReferenceMachine(code, stages["run"], RunOptions(write=len)) as machine:
             try:
                 machine.run()
             except Trap as trap:

@@ -109,7 +109,6 @@ def test_an_unknown_level_is_a_value_error(level: Any) -> None:
     [
         ({"heap_limit": -1}, ValueError),
         ({"heap_limit": -HUGE}, ValueError),
-        ({"heap_limit": None}, TypeError),
         ({"heap_limit": "1"}, TypeError),
         ({"frame_limit": -1}, ValueError),
         ({"frame_limit": 1.5}, TypeError),

@@ -9,8 +9,9 @@ import pytest
 
 from allocators import Allocator, AllocError, Arena, BumpAlloc, LimitAllocator, MetricAllocator, PageAlloc, StackAlloc
 from garden.errors import Trap
-from garden.machines import MachineOptions, make_machine
+from garden.machines import make_machine
 from garden.pipeline import SCRATCH, STAGES, Compilation, StageAllocators
+from garden.run_options import RunOptions
 from garden.source import Source
 from garden.std import STANDARD
 from tests.support import program
@@ -28,7 +29,7 @@ def run(engine: str, allocators: StageAllocators) -> tuple[str, bytes]:
     output = bytearray()
     with Compilation(SOURCE, allocators, STANDARD) as compilation:
         try:
-            with make_machine(compilation, MachineOptions(engine, write=output.extend), whole=False) as machine:
+            with make_machine(compilation, RunOptions(engine, write=output.extend), whole=False) as machine:
                 machine.run()
         except AllocError:
             return compilation.stage, bytes(output)

@@ -26,12 +26,13 @@ from garden.native.executable import aot
 from garden.native.executable.system import system_text
 from garden.native.target import AARCH64, X86_64
 from garden.pipeline import Compilation, StageAllocators
+from garden.run_options import RunOptions
 from garden.semantics import word_of
 from garden.source import Source
 from garden.std import STANDARD
 from garden.traps import MESSAGES, trap
 from garden.vm.heap import DEFAULT_LIMIT
-from garden.vm.machine import Machine
+from garden.vm.machine import ReferenceMachine
 from tests.support.executables import HOST, Builder, needs_native, run
 from tests.support.processes import child
 from tests.support.program import Program, load
@@ -82,7 +83,9 @@ def reference(program: Program, level: int) -> tuple[int, bytes, str]:
     with (
         StageAllocators() as allocators,
         Compilation(program.source, allocators, STANDARD, level=level) as compilation,
-        Machine(compilation.emit(), allocators["run"], write=output.extend, heap_limit=limit) as machine,
+        ReferenceMachine(
+            compilation.emit(), allocators["run"], RunOptions(write=output.extend, heap_limit=limit)
+        ) as machine,
     ):
         try:
             machine.run()

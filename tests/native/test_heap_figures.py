@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from allocators import MetricAllocator, PageAlloc
-from garden.machines import MachineOptions, make_machine
+from garden.machines import make_machine
 from garden.pipeline import Compilation, StageAllocators
+from garden.run_options import RunOptions
 from garden.source import Source
 from garden.std import STANDARD
 from tests.support.engines import ENGINES
@@ -29,7 +30,7 @@ def figures(text: str, engine: str, level: int) -> tuple[int, int, int]:
     with (
         StageAllocators({"run": chunks}) as allocators,
         Compilation(Source("test", text.encode()), allocators, STANDARD, level=level) as compilation,
-        make_machine(compilation, MachineOptions(engine), whole=False) as machine,
+        make_machine(compilation, RunOptions(engine), whole=False) as machine,
     ):
         machine.run()
         heap = machine.heap

@@ -17,16 +17,16 @@ from allocators.testing import Failures, check_every_failure
 from garden.bytecode import ops
 from garden.bytecode.disassemble import disassemble
 from garden.errors import Trap
-from garden.machines import MachineOptions, make_machine
+from garden.machines import make_machine
 from garden.native.cache import Cache
 from garden.native.image.load import Image
 from garden.native.run.interpreter_machine import InterpreterMachine, interpreter_object
 from garden.native.run.jit import externals
 from garden.native.target import host_target
 from garden.pipeline import Compilation, StageAllocators
+from garden.run_options import SPILL_BYTES, RunOptions
 from garden.source import Source
 from garden.std import STANDARD
-from garden.vm.machine import SPILL_BYTES
 
 pytestmark = pytest.mark.skipif(host_target() is None, reason="there is no native code for this system")
 
@@ -56,7 +56,7 @@ class Bench:
         return compilation
 
     def machine(self, text: str, **options: Any) -> InterpreterMachine:
-        machine = InterpreterMachine(self.compile(text).emit(), image(), self.run, **options)
+        machine = InterpreterMachine(self.compile(text).emit(), image(), self.run, RunOptions(**options))
         self._closing.append(machine)
         return machine
 
@@ -106,7 +106,7 @@ def test_the_default_spill_stack_takes_nothing_of_the_allocator(bench: Bench) ->
 
 
 def test_a_large_spill_stack_is_a_block_of_the_allocator(bench: Bench) -> None:
-    machine = bench.machine(SUM + "sum(10)", spill_bytes=1 << 22)
+    machine = bench.machine(SUM + "sum(10)", stack_size=1 << 22)
     assert bench.run.counters.current_bytes >= 1 << 22
     assert machine.call(1, [100_000]) == 100_000 * 100_001 // 2
 
@@ -227,7 +227,7 @@ def test_no_failing_allocation_leaves_anything_behind() -> None:
     def use(allocator: Allocator) -> None:
         metric = MetricAllocator(allocator)
         with StageAllocators({"run": metric}) as allocators, Compilation(source, allocators, STANDARD) as compilation:
-            with make_machine(compilation, MachineOptions("interpreter", stack_size=1 << 21), whole=True) as machine:
+            with make_machine(compilation, RunOptions("interpreter", stack_size=1 << 21), whole=True) as machine:
                 try:
                     for _ in range(2):
                         assert machine.heap.str_text(machine.run()) == "sum 4501500"
@@ -247,6 +247,6 @@ def test_where_there_are_no_pages_for_the_code_there_is_no_machine() -> None:
         Compilation(Source("test", b"1 + 1"), allocators, STANDARD) as compilation,
     ):
         with pytest.raises(AllocError):
-            make_machine(compilation, MachineOptions("interpreter"), whole=True)
+            make_machine(compilation, RunOptions("interpreter"), whole=True)
         assert compilation.stage == "native"
     assert native.counters.current_bytes == 0

@@ -10,10 +10,11 @@ import pytest
 from allocators import Allocator, LimitAllocator, MetricAllocator, PageAlloc
 from garden.common import NOWHERE
 from garden.errors import Trap
-from garden.machines import MachineOptions, make_machine
+from garden.machines import make_machine
 from garden.native.run.jit import JitMachine
 from garden.native.target import host_target
 from garden.pipeline import Compilation, StageAllocators
+from garden.run_options import RunOptions
 from garden.source import Source
 from garden.std import STANDARD
 from garden.vm.heap import Heap
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.skipif(host_target() is None, reason="there is no machi
 @contextmanager
 def machine(text: str, allocator: Allocator, output: bytearray | None = None) -> Iterator[JitMachine]:
     """A machine for a program, with its memory from an allocator."""
-    options = MachineOptions("jit", write=bytearray().extend if output is None else output.extend)
+    options = RunOptions("jit", write=bytearray().extend if output is None else output.extend)
     with (
         StageAllocators({"run": allocator}) as allocators,
         Compilation(Source("test", text.encode()), allocators, STANDARD) as compilation,

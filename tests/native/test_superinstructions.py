@@ -31,12 +31,13 @@ from garden.native.image.load import Image
 from garden.native.run.interpreter_machine import InterpreterMachine, interpreter_object
 from garden.native.run.jit import externals
 from garden.native.target import host_target
+from garden.run_options import RunOptions
 from garden.source import Source
 from garden.syntax.ast import Ast
 from garden.syntax.tokens import Tokens
 from garden.types.program import CheckedProgram
 from garden.types.types import Int
-from garden.vm.machine import Machine
+from garden.vm.machine import ReferenceMachine
 from tests.support.encoding import encode_imm16
 
 pytestmark = pytest.mark.skipif(host_target() is None, reason="there is no native code for this system")
@@ -124,7 +125,9 @@ class Bench:
         return code
 
     def machine(self, code: Code[Any], **options: Any) -> InterpreterMachine:
-        return InterpreterMachine(code, Image(self.object, PageAlloc(), externals()), self.allocator, **options)
+        return InterpreterMachine(
+            code, Image(self.object, PageAlloc(), externals()), self.allocator, RunOptions(**options)
+        )
 
 
 @pytest.fixture
@@ -208,7 +211,7 @@ def test_a_superinstruction_does_what_its_instructions_do(bench: Bench, run: Run
         code = bench.code(words)
         arguments = [random.choice([0, 1, 2, 3, -1, 4609434218613702656, 1 << 62]) for _ in range(10)]
         stacks = [StackAlloc(bytearray(128)), StackAlloc(bytearray(128))]
-        with Machine(code, bench.allocator, spill=stacks[0]) as machine:
+        with ReferenceMachine(code, bench.allocator, RunOptions(spill=stacks[0])) as machine:
             expected = outcome(machine, arguments)
         with bench.machine(code, spill=stacks[1]) as native:
             assert [word & 0xFF for word in code.words.view] == [best(words, pc) for pc in range(len(words))]

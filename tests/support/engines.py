@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from garden.errors import Trap
-from garden.machines import MachineOptions, make_machine
+from garden.machines import make_machine
 from garden.native.target import host_target
 from garden.pipeline import Compilation
+from garden.run_options import RunOptions
 from garden.types.types import Type
 from garden.vm.heap import DEFAULT_LIMIT
 from garden.vm.values import from_word
@@ -37,7 +38,7 @@ class Outcome:
 def run(compilation: Compilation, engine: str, result: Type, heap_limit: int | None, backtrace: bool) -> Outcome:
     """Run a program whose value has a type. `heap_limit` is in bytes; `backtrace` whether to keep one."""
     output = bytearray()
-    options = MachineOptions(
+    options = RunOptions(
         engine,
         write=output.extend,
         heap_limit=DEFAULT_LIMIT if heap_limit is None else heap_limit,

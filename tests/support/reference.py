@@ -27,7 +27,7 @@ from garden.std import STANDARD
 from garden.traps import MESSAGES, trap
 from garden.types.types import Array, Option, Type
 from garden.vm.heap import MAX_STR_BYTES, Heap
-from garden.vm.machine import Machine
+from garden.vm.machine import ReferenceMachine
 from garden.vm.runtime import Runtime
 from garden.vm.values import from_word, to_word
 
@@ -121,7 +121,7 @@ class ReferenceRuntime:
         self.push()
         self._code, self._rows = _compiled_runtime()
         self._hosts = [self._host(function) for function in self._code.checked.hosts]
-        self._machine = Machine(self._code, PageAlloc())
+        self._machine = ReferenceMachine(self._code, PageAlloc())
 
     def __call__(self, name: str, *words: int) -> int:
         """The word of the result of a function."""

@@ -17,11 +17,12 @@ from garden.native.image.load import Image
 from garden.native.run.interpreter_machine import InterpreterMachine, interpreter_object
 from garden.native.run.jit import externals
 from garden.native.target import host_target
+from garden.run_options import RunOptions
 from garden.source import Source
 from garden.syntax.ast import Ast
 from garden.syntax.tokens import Tokens
 from garden.types.program import CheckedProgram
-from garden.vm.machine import Machine
+from garden.vm.machine import ReferenceMachine
 
 
 class Ledger(BaseAllocator):
@@ -46,22 +47,26 @@ class Ledger(BaseAllocator):
         self.live -= 1
 
 
+def reference(code: Code[Allocator], allocator: Allocator, **options: Any) -> ReferenceMachine[Allocator]:
+    return ReferenceMachine(code, allocator, RunOptions(**options))
+
+
 def interpreter(code: Code[Allocator], allocator: Allocator, **options: Any) -> InterpreterMachine:
     """The engine that does in machine code what the reference engine does."""
     target = host_target()
     assert target is not None
     image = Image(interpreter_object(target, Cache()), PageAlloc(), externals())
-    return InterpreterMachine(code, image, allocator, **options)
+    return InterpreterMachine(code, image, allocator, RunOptions(**options))
 
 
-ENGINES: dict[str, Callable[..., Any]] = {"reference": Machine}
+ENGINES: dict[str, Callable[..., Any]] = {"reference": reference}
 if host_target():
     ENGINES["interpreter"] = interpreter
 
 
 @pytest.fixture(params=ENGINES)
 def machine_of(request: pytest.FixtureRequest) -> Callable[..., Any]:
-    """Makes a machine of code and an allocator, with the options of `Machine`, for each engine that runs bytecode."""
+    """Makes a machine of code and an allocator, with options, for each engine that runs bytecode."""
     return ENGINES[request.param]
 
 

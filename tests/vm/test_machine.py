@@ -16,7 +16,7 @@ from garden.bytecode.ops import encode
 from garden.errors import GardenError, Trap
 from garden.host import HostFunction
 from garden.types.types import Array, Int, Record, Slot, Str, Void
-from garden.vm.machine import Machine
+from garden.vm.machine import ReferenceMachine
 from garden.vm.values import from_word, to_word
 from tests.support.encoding import encode_imm16
 
@@ -188,7 +188,7 @@ def test_a_heap_beyond_its_limit_is_out_of_memory(assemble: Any, ledger: Any, ma
 @pytest.mark.parametrize("address", [0, 8, -8, 1 << 47, -(1 << 63), (1 << 63) - 1])
 def test_an_address_outside_the_heap_traps(assemble: Any, ledger: Any, word: int, address: int) -> None:
     words = [encode(ops.ALLOC, 3, imm=8), encode(ops.LOAD_CONST, 1, imm=0), word, encode(ops.HALT)]
-    with Machine(assemble(words, constants=[address]), ledger) as machine, pytest.raises(Trap, match="T0005"):
+    with ReferenceMachine(assemble(words, constants=[address]), ledger) as machine, pytest.raises(Trap, match="T0005"):
         machine.run()
 
 
@@ -201,7 +201,7 @@ def test_a_copy_from_or_to_the_outside_traps(assemble: Any, ledger: Any, operand
         encode(ops.COPY, *operands, imm=16),
         encode(ops.HALT),
     ]
-    with Machine(assemble(words, constants=[address]), ledger) as machine, pytest.raises(Trap, match="T0005"):
+    with ReferenceMachine(assemble(words, constants=[address]), ledger) as machine, pytest.raises(Trap, match="T0005"):
         machine.run()
 
 
@@ -214,14 +214,14 @@ def test_a_copy_that_is_not_inside_objects_traps(assemble: Any, ledger: Any, off
             encode(ops.COPY, *operands, imm=16),
             encode(ops.HALT),
         ]
-        with Machine(assemble(words), ledger) as machine, pytest.raises(Trap, match="T0005"):
+        with ReferenceMachine(assemble(words), ledger) as machine, pytest.raises(Trap, match="T0005"):
             machine.run()
 
 
 def test_constant_strings_cannot_be_written(assemble: Any, ledger: Any) -> None:
     words = [encode(ops.LOAD_CONST, 1, imm=0), encode(ops.LOAD, 0, 1), encode(ops.STORE, 1, 0), encode(ops.HALT)]
     code = assemble(words, constants=lambda addresses: addresses, strings=("text",))
-    with Machine(code, ledger) as machine:
+    with ReferenceMachine(code, ledger) as machine:
         with pytest.raises(Trap, match="T0005"):
             machine.run()
         assert machine.registers[0] & 0xFFFFFFFF == 4
@@ -232,7 +232,7 @@ def test_constant_strings_cannot_be_written(assemble: Any, ledger: Any) -> None:
         encode(ops.HALT),
     ]
     code = assemble(words, constants=lambda addresses: addresses, strings=("text",))
-    with Machine(code, ledger) as machine, pytest.raises(Trap, match="T0005"):
+    with ReferenceMachine(code, ledger) as machine, pytest.raises(Trap, match="T0005"):
         machine.run()
 
 
@@ -283,7 +283,7 @@ def test_a_trap_of_a_host_function_gets_a_place_and_a_backtrace(assemble: Any, l
 
 
 def test_a_host_function_cannot_run_the_machine_that_it_runs_on(assemble: Any, ledger: Any, machine_of: Any) -> None:
-    machines: list[Machine[Any]] = []
+    machines: list[ReferenceMachine[Any]] = []
     code = assemble(**calling(host(lambda: machines[0].run())))
     with machine_of(code, ledger) as machine:
         machines.append(machine)

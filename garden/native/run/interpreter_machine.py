@@ -17,10 +17,9 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable
 from typing import Final
 
-from allocators import Allocator, AllocError, Block, Layout
+from allocators import Allocator, AllocError, Layout
 from allocators.collections import Vec
 from allocators.stack import StackAlloc
 from garden.bytecode.code import Code
@@ -33,9 +32,10 @@ from garden.native.context import FIELD, FRAMES, SPILL, SPILL_FULL, UNKNOWN
 from garden.native.fingerprint import fingerprint
 from garden.native.image.load import Image
 from garden.native.run.machine import NativeMachine, in_main_thread, words_at
-from garden.output import write_stdout
+from garden.run_options import RunOptions
 from garden.vm.backtrace import function_names
-from garden.vm.machine import FRAME_LIMIT, SPILL_BYTES, frames_to_add, spill_overflow
+from garden.vm.machine import DEFAULTS, frames_to_add
+from garden.vm.spill import Spill, spill_overflow
 
 #: Bytes of the largest spill stack on the stack of the process.
 _MOST_ON_STACK: Final = 1 << 20
@@ -77,7 +77,7 @@ def interpreter_object(target: str, cache: Cache | None = None) -> bytes:
 
 
 class InterpreterMachine(NativeMachine):
-    """Runs one program, as often as one likes, as a `garden.vm.machine.Machine` with the same options does.
+    """Runs one program, as often as one likes, as a `garden.vm.machine.ReferenceMachine` with the same options does.
 
     `image` is that of the interpreter, and becomes the machine's, which closes it.
     """
@@ -87,23 +87,15 @@ class InterpreterMachine(NativeMachine):
         code: Code[Allocator],
         image: Image,
         allocator: Allocator,
-        *,
-        spill: StackAlloc | None = None,
-        spill_bytes: int = SPILL_BYTES,
-        write: Callable[[bytes], object] = write_stdout,
-        heap_limit: int | None = None,
-        frame_limit: int = FRAME_LIMIT,
-        backtrace: bool = False,
+        options: RunOptions = DEFAULTS,
     ) -> None:
         self.code: Final = code
         self.allocator: Final = allocator
+        frame_limit = options.frame_limit
         self._frame_limit: Final = frame_limit
-        self._backtrace: Final = backtrace
         # Where the last run has ended.
         self._pc = -1
-        self._spill_layout: Final = Layout(spill_bytes, 16)
-        self._spill_block: Block | None = None
-        self._spill: StackAlloc | None = spill
+        self._spill: Final = Spill(allocator, options)
         self._registers: Final[Vec[Allocator]] = Vec(allocator, "q")
         # The first one is not a call, but the end.
         self._frames: Final[Vec[Allocator]] = Vec(allocator, "q")
@@ -115,9 +107,7 @@ class InterpreterMachine(NativeMachine):
         self._main_stack = 0
         self._open = True
         try:
-            super().__init__(
-                image, lambda: allocator, code.strings.view, code.checked.hosts, write=write, heap_limit=heap_limit
-            )
+            super().__init__(image, lambda: allocator, code.strings.view, code.checked.hosts, options)
         except BaseException:
             image.close()
             raise
@@ -128,8 +118,8 @@ class InterpreterMachine(NativeMachine):
                 native = native_call(function)
                 name, more = ("", ()) if native is None else native
                 self._host_table.extend([image.address(ADAPTER + name), *more, 0][:2])
-            if spill is None and spill_bytes > _MOST_ON_STACK:
-                self._make_spill()
+            if self._spill.layout.size > _MOST_ON_STACK:
+                self._spill.make()
         except BaseException:
             self.close()
             raise
@@ -162,7 +152,7 @@ class InterpreterMachine(NativeMachine):
     def call(self, function: int, words: list[int]) -> int:
         """Run one function, by its row in `Code.functions`, on argument words, and return the word of its result.
 
-        The heap stays as it is, as for `Machine.call`. TypeError where the number of words is not that of the
+        The heap stays as it is, as for `ReferenceMachine.call`. TypeError where the number of words is not that of the
         parameters.
         """
         _, first, _, parameters = self.code.functions[function]
@@ -190,33 +180,28 @@ class InterpreterMachine(NativeMachine):
     def _reset_stacks(self) -> None:
         self._registers.data[:] = _ZERO_REGISTERS
         self._pushed.clear()
-        if self._spill is not None:
-            self._spill.reset()
+        if self._spill.stack is not None:
+            self._spill.stack.reset()
 
     def _push_arguments(self, words: list[int]) -> None:
         """Push words to the spill stack, or to what will be the beginning of it."""
-        if self._spill is not None:
-            self._spill.push_all(words)
+        if self._spill.stack is not None:
+            self._spill.stack.push_all(words)
             return
         size = WORD_SIZE * len(words)
-        if size > self._spill_layout.size:
+        if size > self._spill.layout.size:
             raise self._no_room(size, 0)
         self._pushed.extend(words)
 
     def _no_room(self, size: int, in_use: int) -> AllocError:
-        return AllocError("stack", Layout(size, WORD_SIZE), limit=self._spill_layout.size, in_use=in_use)
-
-    def _make_spill(self) -> None:
-        """Have a block of the allocator as the spill stack from now on."""
-        self._spill_block = self.allocator.allocate(self._spill_layout)
-        self._spill = StackAlloc(self._spill_block.view)
+        return AllocError("stack", Layout(size, WORD_SIZE), limit=self._spill.layout.size, in_use=in_use)
 
     def _start(self, pc: int) -> int:
         """Execute from a pc to the end of the run."""
         context = self._context
         context[_WHERE] = pc
         self._set_frames(0)
-        spill = self._spill
+        spill = self._spill.stack
         if spill is None:
             context[_SPILL] = self._pushed.address
             context[_SPILL_TOP] = self._pushed.address + WORD_SIZE * len(self._pushed)
@@ -225,11 +210,11 @@ class InterpreterMachine(NativeMachine):
             self._set_spill(spill)
         self._pc = pc
         try:
-            result = self._run(self._interpret, 0, self._spill_layout.size if spill is None else 0)
+            result = self._run(self._interpret, 0, self._spill.layout.size if spill is None else 0)
             self._pc = -1
             return result
         finally:
-            spill = self._spill
+            spill = self._spill.stack
             if spill is not None:
                 spill.resume(context[_SPILL_TOP])
 
@@ -260,10 +245,11 @@ class InterpreterMachine(NativeMachine):
 
     def _locate(self, error: Trap, where: int) -> None:
         self._pc = where
-        if error.offset < 0 and 0 <= where < len(self.code.positions):
-            error.offset = self.code.positions[where]
-        if self._backtrace and not error.backtrace:
-            error.backtrace = self.backtrace()
+        super()._locate(error, where)
+
+    def _offset(self, where: int) -> int:
+        positions = self.code.positions
+        return positions[where] if 0 <= where < len(positions) else -1
 
     def backtrace(self) -> tuple[str, ...]:
         """Names of the functions that were active when the last run ended, the entry first."""
@@ -292,10 +278,9 @@ class InterpreterMachine(NativeMachine):
                 self._frames.fill(0, frames_to_add(depth, self._frame_limit))
                 self._set_frames(depth)
             elif kind == SPILL:
-                self._make_spill()
-                assert self._spill is not None
-                self._spill.push_all(self._pushed.view.tolist())
-                self._set_spill(self._spill)
+                spill = self._spill.make()
+                spill.push_all(self._pushed.view.tolist())
+                self._set_spill(spill)
             elif kind == SPILL_FULL:
                 # Of a group of words, the first ones are pushed.
                 self._context[_SPILL_TOP] = self._context[_SPILL_END]
@@ -322,11 +307,7 @@ class InterpreterMachine(NativeMachine):
             try:
                 super().close()
             finally:
-                block, self._spill_block = self._spill_block, None
-                if block is not None:
-                    assert self._spill is not None
-                    self._spill.close()
-                    self.allocator.deallocate(block, self._spill_layout)
+                self._spill.close()
 
 
 _ZERO_REGISTERS: Final = memoryview(bytes(WORD_SIZE * REGISTERS)).cast("q")

@@ -14,7 +14,6 @@ import ctypes
 from allocators.mapping import address_of_pages, map_pages
 from garden.native.context import FIELD
 from garden.native.run.machine import NativeMachine
-from garden.output import write_stdout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,13 +22,15 @@ if TYPE_CHECKING:
     from typing import Final
 
     from allocators import Allocator
-    from garden.errors import Trap
     from garden.host import HostFunction
     from garden.native.codegen.programs import NativeProgram
     from garden.native.image.load import Image
+    from garden.run_options import RunOptions
 
 #: Bytes of address space for the stack where nobody says otherwise. Only what is used takes memory.
 STACK_BYTES: Final = 1 << 28
+#: The default where address space is short is halved down to this.
+LEAST_STACK_BYTES: Final = 1 << 20
 #: More than any process has.
 _MOST_STACK_BYTES: Final = 1 << 62
 
@@ -38,11 +39,11 @@ _FRAME: Final = FIELD["frame"]
 
 
 class JitMachine(NativeMachine):
-    """Runs a program in machine code, as often as one likes: as `garden.vm.machine.Machine`, for a `NativeProgram`.
+    """Runs a program in machine code, as often as one likes.
 
     `image` is that of the program's object, and becomes the machine's, which closes it. `allocator` gives that of the
-    heap, when it is first needed. The stack has `stack_size` bytes, `STACK_BYTES` where that is None. With `backtrace`,
-    traps carry the names of the active functions, if the program was compiled for that.
+    heap, when it is first needed. By default, the stack has `STACK_BYTES`, or less where there is not so much address
+    space. Backtraces need a program that was compiled for them.
     """
 
     def __init__(
@@ -51,16 +52,13 @@ class JitMachine(NativeMachine):
         image: Image,
         allocator: Callable[[], Allocator],
         hosts: list[HostFunction],
-        *,
-        write: Callable[[bytes], object] = write_stdout,
-        heap_limit: int | None = None,
-        stack_size: int | None = None,
-        backtrace: bool = False,
+        options: RunOptions,
     ) -> None:
         self._program: Final = program
-        self._backtrace: Final = backtrace
-        stack_size = STACK_BYTES if stack_size is None else stack_size
-        self._stack_size: Final = min(max(stack_size, 2 * program.reserve), _MOST_STACK_BYTES)
+        stack_size = STACK_BYTES if options.stack_size is None else options.stack_size
+        self._stack_size = min(max(stack_size, 2 * program.reserve), _MOST_STACK_BYTES)
+        # Of the default, less is enough where there is not so much address space.
+        self._least_stack: Final = self._stack_size if options.stack_size is not None else LEAST_STACK_BYTES
         self._stack: mmap | None = None
         self._stack_start = 0
         try:
@@ -73,8 +71,7 @@ class JitMachine(NativeMachine):
                 allocator,
                 strings,
                 hosts,
-                write=write,
-                heap_limit=heap_limit,
+                options,
                 argument_words=program.argument_words,
             )
         except BaseException:
@@ -93,7 +90,7 @@ class JitMachine(NativeMachine):
     def call(self, function: int, words: list[int]) -> int:
         """Run one function, by its row, on argument words, and return the word of its result.
 
-        The heap stays as it is, as for `Machine.call`. TypeError where the number of words is not that of the
+        The heap stays as it is, as for `ReferenceMachine.call`. TypeError where the number of words is not that of the
         parameters.
         """
         parameters = self._program.parameters[function]
@@ -106,11 +103,22 @@ class JitMachine(NativeMachine):
 
     def _start(self, function: int) -> int:
         if self._stack is None:
-            self._stack = _map_stack(self._stack_size)
-            self._stack_start = address_of_pages(self._stack)
+            self._make_stack()
         self._set_stack_limit()
         end = (self._stack_start + self._stack_size) & -16
         return self._run(self._image.address(f"call.{function}"), end, 0)
+
+    def _make_stack(self) -> None:
+        while True:
+            try:
+                stack = _map_stack(self._stack_size)
+                break
+            except MemoryError:
+                if self._stack_size >> 1 < max(self._least_stack, 2 * self._program.reserve):
+                    raise
+                self._stack_size >>= 1
+        self._stack_start = address_of_pages(stack)
+        self._stack = stack
 
     def _set_stack_limit(self) -> None:
         self._context[_STACK_LIMIT] = self._stack_start + self._program.reserve
@@ -118,11 +126,8 @@ class JitMachine(NativeMachine):
     def _interrupted(self) -> None:
         self._set_stack_limit()
 
-    def _locate(self, error: Trap, where: int) -> None:
-        if error.offset < 0:
-            error.offset = where
-        if self._backtrace and not error.backtrace:
-            error.backtrace = self.backtrace()
+    def _offset(self, where: int) -> int:
+        return where
 
     def backtrace(self) -> tuple[str, ...]:
         """Names of the functions that were active when the last run ended, the entry first.

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from allocators import Allocator
     from garden.host import HostFunction
     from garden.native.image.load import Image
+    from garden.run_options import RunOptions
     from garden.vm.heap import Heap
     from garden.vm.runtime import Runtime
 
@@ -87,7 +88,7 @@ _REAL_TIME: Final = tuple(sorted(_signal.valid_signals() - set(_STANDARD)))
 class NativeMachine:
     """Runs the code in an image. `image` becomes the machine's, which closes it.
 
-    `allocator` gives the allocator of the heap, which has `heap_limit` bytes, or as many as heaps have otherwise.
+    `allocator` gives the allocator of the heap.
     `constants` are the constant strings of the program where they lie, as words, and `hosts` its host functions.
     """
 
@@ -97,16 +98,16 @@ class NativeMachine:
         allocator: Callable[[], Allocator],
         constants: memoryview | None,
         hosts: list[HostFunction],
+        options: RunOptions,
         *,
-        write: Callable[[bytes], object],
-        heap_limit: int | None,
         argument_words: int = ARGUMENT_WORDS,
     ) -> None:
         self._image: Final = image
         self._allocator: Final = allocator
         self._constants: Final = constants
         self._hosts: Final = hosts
-        self._heap_limit: Final = heap_limit
+        self._heap_limit: Final = options.heap_limit
+        self._backtrace: Final = options.backtrace
         self._heap: Heap[Allocator] | None = None
         self._runtime: Runtime[Allocator] | None = None
         self._running = False
@@ -116,7 +117,7 @@ class NativeMachine:
         self._buffer: Final = image.address("output_buffer")
         self._enter: Final = _ENTER_FUNCTION(image.address("garden_enter"))
         self._interrupts: Final = _Interrupts(image.address("garden_interrupt"))
-        self._output: Final = Output(write)
+        self._output: Final = Output(options.write)
         for field in (_CURSOR, _END, _BASE, _SLOTS):
             self._context[field] = NOWHERE
         self._context[_MASK] = -1
@@ -222,6 +223,17 @@ class NativeMachine:
 
     def _locate(self, error: Trap, where: int) -> None:
         """Add to a trap what the machine knows of where it happened."""
+        if error.offset < 0:
+            error.offset = self._offset(where)
+        if self._backtrace and not error.backtrace:
+            error.backtrace = self.backtrace()
+
+    def _offset(self, where: int) -> int:
+        """The place in the source that is at `where` for machine code, -1 where there is none."""
+        raise NotImplementedError
+
+    def backtrace(self) -> tuple[str, ...]:
+        """Names of the functions that were active when the last run ended, the entry first."""
         raise NotImplementedError
 
     # What machine code and Python share.
