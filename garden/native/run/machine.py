@@ -59,6 +59,8 @@ if TYPE_CHECKING:
     from garden.vm.runtime import Runtime
 
     _Action = Array[c_char]
+    #: Signals, what the image installs for each, what was there before, and a None for each.
+    _Actions = tuple[list[int], list[_Action], list[_Action], list[None]]
 
 _CURSOR: Final = FIELD["cursor"]
 _END: Final = FIELD["end"]
@@ -82,6 +84,7 @@ _ENTER_FUNCTION: Final = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctype
 _SIGACTION_BYTES: Final = 256
 #: Signals that may have handlers: those that every program knows, and others, which hardly any program uses.
 _STANDARD: Final = tuple(range(1, 32))
+_NO_ACTIONS: Final[_Actions] = ([], [], [], [])
 _REAL_TIME: Final = tuple(sorted(_signal.valid_signals() - set(_STANDARD)))
 
 
@@ -356,43 +359,49 @@ class _Interrupts:
         self._sigaction: Final = libc.sigaction
         self._raise: Final = getattr(libc, "raise")
         self._handler: Final = handler
-        # By signal: what the image has installed, and what was there before.
-        self._actions: Final[dict[int, tuple[_Action, _Action]]] = {}
-        self._taken: list[int] = []
+        # The last that were taken, and those that are now.
+        self._actions: _Actions = _NO_ACTIONS
+        self._taken: _Actions = _NO_ACTIONS
         self._real_time: list[int] = []
+        self._in_main_thread = False
 
     def take(self, *, anew: bool = False) -> None:
-        """Let signals go to the image; real-time signals as they did last time, or `anew`."""
-        if not in_main_thread():
-            return
+        """Let signals go to the image. `anew` is for a new run, in which real-time signals stay as they are found."""
         if anew:
-            self._real_time = _handled(_REAL_TIME)
-        taken = _handled(_STANDARD) + self._real_time
-        actions = []
-        for number in taken:
-            if number not in self._actions:
-                self._actions[number] = self._action(number)
-            actions.append(self._actions[number])
-        change = map(self._sigaction, taken, [new for new, _ in actions], [old for _, old in actions])
+            self._in_main_thread = in_main_thread()
+            self._real_time = _handled(_REAL_TIME) if self._in_main_thread else []
+        if not self._in_main_thread:
+            return
+        actions = self._actions
+        numbers = _handled(_STANDARD) + self._real_time
+        if numbers != actions[0]:
+            actions = self._actions = self._make_actions(numbers)
+        change = map(self._sigaction, numbers, actions[1], actions[2])
         try:
             list(change)
         finally:
-            self._taken = taken
+            self._taken = actions
 
-    def _action(self, number: int) -> tuple[_Action, _Action]:
-        old = ctypes.create_string_buffer(_SIGACTION_BYTES)
-        self._sigaction(number, None, old)
-        # Flags and mask are those that Python has.
-        return ctypes.create_string_buffer(self._handler.to_bytes(8, "little") + old.raw[8:], _SIGACTION_BYTES), old
+    def _make_actions(self, numbers: list[int]) -> _Actions:
+        news = []
+        olds = []
+        for number in numbers:
+            old = ctypes.create_string_buffer(_SIGACTION_BYTES)
+            self._sigaction(number, None, old)
+            # Flags and mask are those that Python has.
+            new = self._handler.to_bytes(8, "little") + old.raw[8:]
+            news.append(ctypes.create_string_buffer(new, _SIGACTION_BYTES))
+            olds.append(old)
+        return numbers, news, olds, [None] * len(numbers)
 
     def give_back(self) -> None:
         """Let signals go to Python again."""
-        taken = self._taken
-        change = map(self._sigaction, taken, [self._actions[number][1] for number in taken], [None] * len(taken))
+        numbers, _, olds, nothing = self._taken
+        change = map(self._sigaction, numbers, olds, nothing)
         try:
             list(change)
         finally:
-            self._taken = []
+            self._taken = _NO_ACTIONS
 
     def again(self, marks: int) -> Iterator[int]:
         """What makes signals come again when it is gone through."""
