@@ -24,6 +24,7 @@ from typing import Final, Generic, TypeVar
 from allocators._mypyc import mypyc_attr
 from allocators.adaptors.locked import LockedAllocator
 from allocators.arena import Arena
+from allocators.closing import Closing
 from allocators.errors import MisuseError
 from allocators.protocol import Allocator
 from allocators.reset import NEWEST, ResetPolicy
@@ -77,7 +78,7 @@ class TakenArena(Uncopyable, Generic[A]):
 
 
 @mypyc_attr(native_class=True)
-class ArenaPool(Uncopyable, Generic[A]):
+class ArenaPool(Closing, Generic[A]):
     """Arenas over `parent`, made when needed; `min_align` and `capacity` are theirs.
 
     `policy`: how each is reset when it comes back. `most`: how many there may be at once, taken and idle; `take` waits
@@ -204,14 +205,6 @@ class ArenaPool(Uncopyable, Generic[A]):
         # Whoever waits is woken, and wakes the next.
         self._signal()
         self._close_idle()
-
-    def __enter__(self) -> ArenaPool[A]:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"<ArenaPool of {self.taken + self.idle} arenas, {self.idle} idle, over {self._parent!r}>"

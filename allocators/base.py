@@ -7,19 +7,18 @@ with the six methods is an allocator.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from allocators._mypyc import mypyc_attr
 from allocators.block import Block, copy, released, zero
+from allocators.closing import Closing
 from allocators.errors import MisuseError
 from allocators.layout import Layout
 from allocators.protocol import Allocator, Pages
-from allocators.uncopyable import Uncopyable
 
 
 @mypyc_attr(native_class=True, allow_interpreted_subclasses=True)
-class BaseAllocator(Uncopyable):
+class BaseAllocator(Closing):
     """Default bodies: growing and shrinking allocate, copy and deallocate."""
 
     def allocate(self, layout: Layout) -> Block:
@@ -68,17 +67,6 @@ class BaseAllocator(Uncopyable):
     def owns(self, block: Block) -> bool:
         """Whether the block's address lies in memory that this allocator manages; `MisuseError` if it cannot tell."""
         raise MisuseError(f"{self!r} cannot tell which blocks it owns")
-
-    def close(self) -> None:
-        """Give all memory back. What was allocated must not be used any more; closing twice is harmless."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 @mypyc_attr(native_class=True)

@@ -18,10 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from threading import RLock
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from allocators import Allocator, StackAlloc
+from allocators.closing import Closing
 from allocators.spelling import closest
 from allocators.uncopyable import Uncopyable
 from garden.bindings import Package
@@ -49,7 +49,7 @@ P = TypeVar("P", bound=HostPackage)
 HOST_PACKAGE: Final = "host"
 
 
-class Engine(Uncopyable):
+class Engine(Closing):
     """Compiles programs that share packages, allocators and limits.
 
     `packages` are those that programs may import, the standard ones unless told otherwise. `allocators` are those of
@@ -144,19 +144,11 @@ class Engine(Uncopyable):
             for program in list(self._programs.values()):
                 program.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def __repr__(self) -> str:
         return f"<Engine of {len(self._packages)} packages and {len(self._programs)} open programs>"
 
 
-class Program(Uncopyable):
+class Program(Closing):
     """A compiled program, made by `Engine.compile`.
 
     `compilation` has what each stage made of it, `result` is the type of its value.
@@ -278,14 +270,6 @@ class Program(Uncopyable):
                 if self._owns_allocators:
                     self.allocators.close()
                 self._engine._programs.pop(id(self), None)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"<Program {self.source.name}>"

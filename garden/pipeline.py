@@ -8,14 +8,13 @@ far as one asks, and owns what they make. Scratch is reset after each stage, whe
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
-from typing import Final, Self, TypeVar
+from typing import Final, TypeVar
 
 from allocators import Allocator, Arena, MetricAllocator, MisuseError, PageAlloc, Resettable
 from allocators._mypyc import mypyc_attr
 from allocators.base import close_parent
+from allocators.closing import Closing
 from allocators.spec import parse_spec
-from allocators.uncopyable import Uncopyable
 from garden.bytecode.code import Code
 from garden.bytecode.emit import Emitter
 from garden.bytecode.ops import REGISTERS
@@ -43,7 +42,7 @@ LEVELS: Final = (0, 1)
 
 
 @mypyc_attr(native_class=True)
-class StageAllocators(Uncopyable):
+class StageAllocators(Closing):
     """One allocator per stage, and one for scratch that all stages share.
 
     What is not given is an `Arena` over pages of its own, for `native` plain pages, which `close` closes; what is given
@@ -106,17 +105,9 @@ class StageAllocators(Uncopyable):
         for allocator in self._owned:
             close_parent(allocator)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
 
 @mypyc_attr(native_class=True)
-class Compilation(Uncopyable):
+class Compilation(Closing):
     """One program on its way through the stages.
 
     Each method runs its stage, and those before it that have not run yet, once; asking again gives the same product.
@@ -274,14 +265,6 @@ class Compilation(Uncopyable):
         if self._ast is not None:
             self._ast.close()
             self._ast = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _start_of(diagnostic: Diagnostic) -> int:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import builtins
 from collections.abc import Iterator
 from operator import index as plain_int
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Self, SupportsIndex, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, SupportsIndex, TypeVar, overload
 
 from allocators._mypyc import mypyc_attr
+from allocators.closing import Closing
 from allocators.collections.vec import Vec, as_items
 from allocators.protocol import Allocator
-from allocators.uncopyable import Uncopyable
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -20,7 +19,7 @@ A = TypeVar("A", bound=Allocator, covariant=True)
 
 
 @mypyc_attr(native_class=True)
-class ByteBuffer(Uncopyable, Generic[A]):
+class ByteBuffer(Closing, Generic[A]):
     """Bytes that grow. `vec` is the Vec behind them, for everything else that a Vec can do."""
 
     __slots__ = ("vec",)
@@ -110,14 +109,6 @@ class ByteBuffer(Uncopyable, Generic[A]):
     def close(self) -> None:
         """Give the memory back; closing twice is harmless."""
         self.vec.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"<ByteBuffer of {self.vec._length} bytes>"

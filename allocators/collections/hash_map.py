@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from operator import index as plain_int
-from types import TracebackType
 from typing import Any, Final, Generic, Self, SupportsIndex, TypeVar
 
 from allocators._mypyc import i64, mypyc_attr
+from allocators.closing import Closing
 from allocators.collections.slots import Slots, mix, size_for
 from allocators.collections.storage import as_count
 from allocators.collections.table import Table
@@ -33,7 +33,7 @@ _MOST_ENTRIES: Final = (1 << 32) - 2
 
 
 @mypyc_attr(native_class=True)
-class HashMap(Uncopyable, Generic[A]):
+class HashMap(Closing, Generic[A]):
     """A map whose keys and values are ints from 0 to 2**64 - 1, or what has `__index__`.
 
     Once the memory of entries or slots has been revoked, by the end of a scope or by a reset, everything but `close`,
@@ -284,14 +284,6 @@ class HashMap(Uncopyable, Generic[A]):
             self._slots.close()
         finally:
             self._entries.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"<HashMap of {self._entries._length} entries, capacity {self.capacity}>"

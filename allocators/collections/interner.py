@@ -10,17 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from operator import index as plain_int
-from types import TracebackType
-from typing import Final, Generic, Self, SupportsIndex, TypeVar
+from typing import Final, Generic, SupportsIndex, TypeVar
 
 from allocators._mypyc import i64, mypyc_attr
+from allocators.closing import Closing
 from allocators.collections.byte_buffer import ByteBuffer
 from allocators.collections.slots import Slots
 from allocators.collections.vec import Vec
 from allocators.errors import MisuseError
 from allocators.layout import number_text
 from allocators.protocol import Allocator
-from allocators.uncopyable import Uncopyable
 
 A = TypeVar("A", bound=Allocator, covariant=True)
 
@@ -31,7 +30,7 @@ _MOST_BYTES: Final = (1 << 32) - 1
 
 
 @mypyc_attr(native_class=True)
-class Interner(Uncopyable, Generic[A]):
+class Interner(Closing, Generic[A]):
     """Each distinct byte string gets the next id, for good.
 
     Once memory of it has been revoked, by the end of a scope or by a reset, everything but `close` and `repr` raises
@@ -171,14 +170,6 @@ class Interner(Uncopyable, Generic[A]):
                     self._ends.close()
                 finally:
                     self._bytes.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"<Interner of {self._ends._length} byte strings>"

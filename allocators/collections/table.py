@@ -12,16 +12,15 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable, Iterator, Sequence
 from operator import index as plain_int
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, SupportsFloat, SupportsIndex, TypeVar
 
 from allocators._mypyc import i64, mypyc_attr
+from allocators.closing import Closing
 from allocators.collections.storage import Storage, as_count, needed, release_view
 from allocators.collections.vec import as_item, as_items
 from allocators.errors import LayoutError
 from allocators.layout import ITEM_SIZES, items_layout, number_text
 from allocators.protocol import Allocator
-from allocators.uncopyable import Uncopyable
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -30,7 +29,7 @@ A = TypeVar("A", bound=Allocator, covariant=True)
 
 
 @mypyc_attr(native_class=True)
-class Table(Uncopyable, Generic[A]):
+class Table(Closing, Generic[A]):
     """Rows of fixed columns; `formats` has one `struct` format character per column, such as "BIIq".
 
     Items are whatever has `__index__`, for floats also `__float__`; what does not fit raises ValueError or TypeError.
@@ -348,14 +347,6 @@ class Table(Uncopyable, Generic[A]):
             self._storage.close()
         finally:
             self._columns = self._views()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"<Table of {self._length} rows {self.formats!r}, capacity {self.capacity}>"

@@ -14,11 +14,11 @@ import mmap
 from array import array
 from collections.abc import Iterable, Iterator
 from operator import index as plain_int
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, SupportsFloat, SupportsIndex, TypeVar, overload
 
 from allocators._mypyc import i64, mypyc_attr
 from allocators.block import DANGLING
+from allocators.closing import Closing
 from allocators.collections.storage import Storage, as_count, needed, plain_slice, release_view
 from allocators.errors import LayoutError, MisuseError
 from allocators.layout import ITEM_SIZES, MAX_SIZE, items_layout, number_text
@@ -35,7 +35,7 @@ _FEW: Final = 16
 
 
 @mypyc_attr(native_class=True)
-class Vec(Uncopyable, Generic[A]):
+class Vec(Closing, Generic[A]):
     """Items of one `struct` format: 'B' 'b' 'H' 'h' 'I' 'i' 'Q' 'q' 'f' or 'd'.
 
     Items are whatever has `__index__`, for floats also `__float__`; what does not fit raises ValueError or TypeError.
@@ -364,14 +364,6 @@ class Vec(Uncopyable, Generic[A]):
             self._storage.close()
         finally:
             self._data = self._storage.view(self.format)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"<Vec of {self._length} {self.format!r} items, capacity {self.capacity}>"

@@ -17,11 +17,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from types import TracebackType
-from typing import Any, Final, Generic, Self, TextIO, TypeVar
+from typing import Any, Final, Generic, TextIO, TypeVar
 
 from allocators._mypyc import i64, mypyc_attr
 from allocators.adaptors.adaptor import ALL_BLOCKS
+from allocators.closing import Closing
 from allocators.collections.table import Table
 from allocators.errors import MisuseError
 from allocators.layout import Layout
@@ -39,7 +39,6 @@ from allocators.trace.format import (
     RESTORE,
 )
 from allocators.trace.records import Record, RecordingAdaptor
-from allocators.uncopyable import Uncopyable
 
 A = TypeVar("A", bound=Allocator)
 
@@ -59,7 +58,7 @@ Row = tuple[int, int, int, int, int, int, int]
 
 
 @mypyc_attr(native_class=True, allow_interpreted_subclasses=True)
-class _Log(Uncopyable):
+class _Log(Closing):
     """Records operations in order, including those of signal handlers and finalisers during another one."""
 
     __slots__ = ("_pending", "_writing")
@@ -205,14 +204,6 @@ class Trace(_Log):
     def close(self) -> None:
         """Free the memory of the record; closing twice is harmless."""
         self._rows.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"<Trace of {len(self._rows)} rows>"

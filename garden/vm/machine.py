@@ -20,13 +20,12 @@ it does not fit into, so the common case pays nothing.
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Final, Generic, Self, TypeVar
+from typing import Final, Generic, TypeVar
 
 from allocators import Allocator
 from allocators._mypyc import i64, mypyc_attr
+from allocators.closing import Closing
 from allocators.collections import Vec
-from allocators.uncopyable import Uncopyable
 from garden.bytecode import ops as bytecode
 from garden.bytecode.code import Code
 from garden.bytecode.ops import (
@@ -66,7 +65,7 @@ def frames_to_add(depth: int, limit: int) -> int:
 
 
 @mypyc_attr(native_class=True)
-class ReferenceMachine(Uncopyable, Generic[A]):
+class ReferenceMachine(Closing, Generic[A]):
     """Runs one program, as often as one likes.
 
     Of the options, it obeys those of the run; which engine this is has been decided.
@@ -125,8 +124,9 @@ class ReferenceMachine(Uncopyable, Generic[A]):
 
         Raises `Trap`, or what a host function raises.
         """
-        self._enter()
+        self._prepare()
         try:
+            self._running = True
             return self._run(self.code.entry, True)
         finally:
             self._running = False
@@ -140,8 +140,9 @@ class ReferenceMachine(Uncopyable, Generic[A]):
         _, first, _, parameters = self.code.functions[function]
         if len(words) != parameters:
             raise TypeError(f"the function takes {parameters} arguments, not {len(words)}")
-        self._enter()
+        self._prepare()
         try:
+            self._running = True
             self._reset_stacks()
             for index in range(min(len(words), REGISTER_ARGUMENTS)):
                 self._registers.data[index] = words[index]
@@ -151,11 +152,14 @@ class ReferenceMachine(Uncopyable, Generic[A]):
         finally:
             self._running = False
 
-    def _enter(self) -> None:
+    def _prepare(self) -> None:
+        """Begin the output of a run.
+
+        A signal handler may raise whenever a function returns, so the caller sets `_running` inside its `try`.
+        """
         if self._running:
             raise GardenError("the machine is running already")
         self.runtime.output.begin()
-        self._running = True
 
     def _push_arguments(self, pc: int, words: list[int]) -> None:
         self._pc = pc
@@ -472,14 +476,6 @@ class ReferenceMachine(Uncopyable, Generic[A]):
         self._frames.close()
         self._registers.close()
         self._spill.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 _ZERO_REGISTERS: Final = memoryview(bytes(8 * REGISTERS)).cast("q")
