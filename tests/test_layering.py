@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 # From the ground up. A module may import from its own layer and those above it in this list.
 LAYERS = (
     ("allocators",),
-    ("garden.common", "garden.source", "garden.errors", "garden.output", "garden.traps"),
+    ("garden.common", "garden.source", "garden.errors", "garden.interrupts", "garden.output", "garden.traps"),
     ("garden.semantics", "garden.strings", "garden.run_options"),
     ("garden.diagnostics",),
     ("garden.syntax",),

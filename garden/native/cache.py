@@ -24,6 +24,8 @@ import stat
 import sys
 import time
 
+from garden.interrupts import raised_by_handler
+
 try:
     # `hashlib` has the same function, but loads OpenSSL for the others: 5 ms instead of half a millisecond.
     from _blake2 import blake2b
@@ -95,7 +97,9 @@ class Cache:
                 stored = _read(directory, name, self.budget)
             finally:
                 os.close(directory)
-        except OSError:
+        except OSError as error:
+            if raised_by_handler(error):
+                raise
             return None
         content = stored[_HEADER_SIZE:]
         return content if stored[:_HEADER_SIZE] == _header(key, content) else None
@@ -115,7 +119,9 @@ class Cache:
                     self._prune(directory)
             finally:
                 os.close(directory)
-        except OSError:
+        except OSError as error:
+            if raised_by_handler(error):
+                raise
             return False
         return True
 
@@ -135,8 +141,9 @@ class Cache:
                         total += size
             finally:
                 os.close(directory)
-        except OSError:
-            pass
+        except OSError as error:
+            if raised_by_handler(error):
+                raise
         return count, total
 
     def problem(self) -> str | None:
@@ -146,6 +153,8 @@ class Cache:
         except FileNotFoundError:
             return None
         except OSError as error:
+            if raised_by_handler(error):
+                raise
             return error.strerror or str(error)
         return None
 
@@ -168,7 +177,7 @@ class Cache:
         directory = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
             _check_owner(os.fstat(directory))
-        except OSError:
+        except BaseException:
             os.close(directory)
             raise
         return directory
@@ -180,14 +189,18 @@ class Cache:
                 return _files(directory)
             finally:
                 os.close(directory)
-        except OSError:
+        except OSError as error:
+            if raised_by_handler(error):
+                raise
             return []
 
     def _prune(self, directory: int) -> None:
         """Remove the least recently used images while they exceed the budget, and abandoned files."""
         try:
             files = _files(directory)
-        except OSError:
+        except OSError as error:
+            if raised_by_handler(error):
+                raise
             return
         total = sum([size for _, size, _ in files])
         abandoned = time.time() - _ABANDONED
@@ -295,6 +308,8 @@ def _files(directory: int) -> list[tuple[float, int, str]]:
 def _remove(directory: int, name: str) -> bool:
     try:
         os.unlink(name, dir_fd=directory)
-    except OSError:
+    except OSError as error:
+        if raised_by_handler(error):
+            raise
         return False
     return True

@@ -38,13 +38,13 @@ from garden.bytecode.ops import (
     TABLE_SLOTS,
 )
 from garden.errors import GardenError, Trap
+from garden.interrupts import poll
 from garden.output import Output
 from garden.run_options import RunOptions
 from garden.semantics import ddiv, double_to_int, iadd, idiv, imod, imul, ineg, isub
 from garden.traps import INTERRUPTED, TOO_MANY_CALLS, trap
 from garden.vm.backtrace import function_names
 from garden.vm.heap import DEFAULT_LIMIT, Heap
-from garden.vm.interrupts import poll
 from garden.vm.runtime import Runtime
 from garden.vm.spill import Spill, spill_overflow
 

@@ -15,6 +15,7 @@ import pytest
 
 import garden
 from garden.errors import Trap
+from garden.native.cache import Cache, digest
 from tests.support.engines import ENGINES
 
 STORM = Path(__file__).parents[1] / "support" / "signal_storm.py"
@@ -169,13 +170,22 @@ def test_handlers_are_as_before_after_a_host_function_changed_them(host: Host) -
 
 
 def test_a_signal_ends_a_host_function_that_waits(host: Host) -> None:
-    host.stop = threading.Event().wait
-    host.raises(Late, "once", 0.01)
+    def wait() -> None:
+        alarm(0.01)
+        threading.Event().wait()
+
+    host.stop = wait
+    host.raises(Late, "once")
 
 
 def test_a_signal_ends_a_receiver_of_output_that_waits(host: Host) -> None:
-    host.write = threading.Event().wait
-    host.raises(Late, "talk", 0.01)
+    def wait() -> None:
+        # Not before: what is written last is written even if the run was ended.
+        alarm(0.01)
+        threading.Event().wait()
+
+    host.write = wait
+    host.raises(Late, "talk")
 
 
 def test_ctrl_c_in_a_host_function_has_the_place_of_its_call(host: Host) -> None:
@@ -224,3 +234,47 @@ def test_signals_at_random_moments_leave_nothing_behind(name: str, tmp_path: Pat
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     # That they have come at all.
     assert int(done.stdout.split()[0]) > 50
+
+
+@pytest.mark.parametrize("error", [TimeoutError, ValueError])
+def test_what_a_handler_raises_while_a_call_is_folded_ends_the_compiler(error: type[Exception]) -> None:
+    def fail(number: int, frame: object) -> None:
+        raise error
+
+    signal.signal(signal.SIGALRM, fail)
+    with garden.Engine() as engine:
+        waits = True
+
+        @engine.function(pure=True)
+        def wait(n: int) -> int:
+            if waits:
+                signal.raise_signal(signal.SIGALRM)
+            return n
+
+        text = 'import "host"\nhost.wait(7)'
+        with pytest.raises(error):
+            engine.compile(text)
+        waits = False
+        assert engine.compile(text).run() == 7
+
+
+def test_what_a_handler_raises_is_no_failure_of_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def late(number: int, frame: object) -> None:
+        raise TimeoutError
+
+    signal.signal(signal.SIGALRM, late)
+    cache = Cache(str(tmp_path / "cache"))
+    key = digest(b"key")
+    assert cache.store(key, b"data")
+    opened = os.open
+
+    def interrupted(*arguments: Any, **options: Any) -> int:
+        signal.raise_signal(signal.SIGALRM)
+        return opened(*arguments, **options)
+
+    monkeypatch.setattr(os, "open", interrupted)
+    for use in (lambda: cache.load(key), lambda: cache.store(key, b"other"), cache.clear, cache.entries, cache.problem):
+        with pytest.raises(TimeoutError):
+            use()
+    monkeypatch.undo()
+    assert cache.load(key) == b"data"

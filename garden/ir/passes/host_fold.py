@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from allocators import Allocator
+from garden.interrupts import raised_by_handler
 from garden.ir import ir as op
 from garden.ir.ir import Ir
 from garden.semantics import MAX_INT, MIN_INT, double_of, word_of
@@ -40,7 +41,9 @@ def fold_host_call(ir: Ir[Allocator], inst: int) -> bool:
         return False
     try:
         result = host.implementation(*arguments)
-    except Exception:
+    except Exception as error:
+        if raised_by_handler(error):
+            raise
         return False
     return _set_constant(ir, inst, result)
 

@@ -174,13 +174,14 @@ class NativeMachine:
         self._running = True
         context = self._context
         interrupts = self._interrupts
+        # Nothing is called between here and `try`: a signal handler might raise there.
+        context[_OUTPUT] = self._buffer
+        context[_OUTPUT_END] = self._buffer + OUTPUT_BYTES
         try:
             try:
                 serve = _REQUEST_FUNCTION(self._serve)
                 context[_REQUEST] = ctypes.cast(serve, ctypes.c_void_p).value or 0
                 context[_TRAP] = 0
-                context[_OUTPUT] = self._buffer
-                context[_OUTPUT_END] = self._buffer + OUTPUT_BYTES
                 self._output.begin()
                 context[_UNBUFFERED] = self._output.unbuffered
                 self._push()
