@@ -383,7 +383,7 @@ def test_a_vec_may_be_changed_by_the_arguments_of_its_own_operations(format: str
             vec.close()
 
 
-def test_an_item_that_appends_to_its_vec_when_asked_comes_after_what_it_has_added() -> None:
+def test_an_item_that_appends_to_its_vec_comes_after_what_it_added() -> None:
     vec = Vec(PageAlloc(), "q")
     vec.append(Asked(2, lambda: vec.append(1)))
     vec.extend([Asked(5, lambda: vec.extend([3, 4]))])

@@ -59,7 +59,7 @@ def test_a_request_goes_to_the_smallest_bin_that_is_as_large(size: int, align: i
     assert live(bins) == {}
 
 
-def test_resizing_within_a_bin_is_its_own_affair_and_across_bins_the_block_moves() -> None:
+def test_resizing_within_a_bin_is_up_to_it_and_across_bins_the_block_moves() -> None:
     bins, binning = metered()
     block = binning.allocate(Layout(20, 1))
     block.view[:] = bytes(range(20))
@@ -151,7 +151,7 @@ def test_a_scope_takes_all_bins_back() -> None:
     assert parent.live_blocks == 0
 
 
-def test_a_bin_that_cannot_go_back_makes_a_checkpoint_misuse_and_leaves_none_open() -> None:
+def test_a_bin_without_checkpoints_refuses_one_and_leaves_none_open() -> None:
     stack = StackAlloc(bytearray(1000))
     metric = MetricAllocator(Arena(PageAlloc()))
     binning = BinningAllocator(PageAlloc(), bins={10: stack, 100: metric})

@@ -258,7 +258,7 @@ def test_an_exception_of_the_callback_passes() -> None:
         retry.allocate(Layout(1, 1))
 
 
-def test_without_a_callback_the_garbage_is_collected_and_the_request_tried_once_more() -> None:
+def test_without_a_callback_garbage_is_collected_before_one_more_try() -> None:
     class Cycle:
         """Garbage that holds memory until it is collected."""
 

@@ -37,7 +37,7 @@ def free_here(debug: DebugAllocator[Any], block: Block, layout: Layout) -> None:
     debug.deallocate(block, layout)
 
 
-def test_a_double_free_names_the_block_where_it_was_allocated_and_where_it_was_freed() -> None:
+def test_a_double_free_names_both_the_allocation_and_the_first_free() -> None:
     debug = DebugAllocator(PageAlloc())
     layout = Layout(24, 8)
     block = allocate_here(debug, layout)
@@ -303,7 +303,7 @@ def test_fresh_bytes_are_marked_unless_they_are_zeroed() -> None:
     assert set(grown.view) == {0}
 
 
-def test_leaks_are_raised_with_the_stack_of_each_after_all_memory_was_given_back() -> None:
+def test_leaks_are_raised_with_their_stacks_after_all_memory_is_back() -> None:
     parent = Instrumented()
     debug = DebugAllocator(parent)
     kept = allocate_here(debug, Layout(100, 8))
@@ -342,7 +342,7 @@ def test_only_the_others_leak_after_a_whole_group_in_the_middle_was_freed() -> N
     assert [record.address for record in debug.leaks()] == [block.address for block in groups[0] + groups[2]]
 
 
-def test_an_exception_that_leaves_the_block_is_not_hidden_by_the_leaks_it_causes() -> None:
+def test_an_exception_in_the_block_is_not_hidden_by_its_leaks() -> None:
     parent = PageAlloc()
 
     def fail() -> None:

@@ -174,7 +174,7 @@ def test_what_a_scope_or_a_reset_drops_counts_as_freed() -> None:
 
 
 @pytest.mark.parametrize("parent", [Arena(PageAlloc()), BumpAlloc(PageAlloc()), StackAlloc(bytearray(1024))])
-def test_an_older_block_freed_in_a_scope_is_told_from_a_newer_one_at_its_address(parent: object) -> None:
+def test_an_older_block_freed_in_a_scope_differs_from_a_newer_at_its_address(parent: object) -> None:
     metric: MetricAllocator[object] = MetricAllocator(parent)  # type: ignore[type-var]
     older = metric.allocate(Layout(0, 1))
     with metric.scope():
@@ -187,7 +187,7 @@ def test_an_older_block_freed_in_a_scope_is_told_from_a_newer_one_at_its_address
     assert metric.counters.frees == 3
 
 
-def test_without_a_parent_that_can_a_metric_refuses_scopes_resets_and_protection() -> None:
+def test_a_metric_refuses_what_its_parent_cannot_do() -> None:
     metric = MetricAllocator(PageAlloc())
     for attempt in (metric.checkpoint, metric.reset):
         with pytest.raises(MisuseError):

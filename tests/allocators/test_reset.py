@@ -93,9 +93,7 @@ def test_resetting_what_is_empty_succeeds(make: Any, policy: ResetPolicy) -> Non
 
 @BOTH
 @pytest.mark.parametrize("policy", [reset.ALL, reset.limit(20_000), reset.recent_peak()], ids=repr)
-def test_when_the_parent_refuses_the_kept_chunk_the_allocator_is_empty_and_usable(
-    make: Any, policy: ResetPolicy
-) -> None:
+def test_an_allocator_refused_its_kept_chunk_is_empty_and_usable(make: Any, policy: ResetPolicy) -> None:
     failures = Failures()
     parent = failures.allocator()
     allocator = make(parent)

@@ -65,7 +65,7 @@ def test_a_strict_stack_names_the_block_that_must_go_first() -> None:
     assert subject.used_bytes == 0
 
 
-def test_a_strict_stack_changes_the_alignment_of_its_top_block_without_a_second_copy() -> None:
+def test_a_strict_stack_realigns_its_top_block_without_a_second_copy() -> None:
     subject = stack(512, strict=True)
     subject.allocate(Layout(16, 16))
     block = subject.allocate(Layout(16, 16))

@@ -242,7 +242,7 @@ def test_arguments_that_do_not_fit_registers_travel_on_the_spill_stack(
     assert bytecode.run(bytecode(many(count), registers=registers)) == weigh([0, difference]) * -1
 
 
-def test_arguments_on_the_spill_stack_are_pushed_last_first_and_popped_by_the_callee(bytecode: Any) -> None:
+def test_stack_arguments_are_pushed_last_first_and_popped_by_the_callee(bytecode: Any) -> None:
     listing = disassemble(bytecode(many(34)))
     pushed = [line.split(":", 1)[1].split(";")[0].strip() for line in listing.split("<entry>:")[1].splitlines()[1:5]]
     assert pushed == ["load_imm r63, #1089", "push r63", "load_imm r63, #1024", "push r63"]

@@ -122,7 +122,7 @@ def test_doubles_are_compared_so_that_nan_is_never_less(listing: Listing, compar
         ("INe", "jmpeq r0, r63, 0006"),
     ],
 )
-def test_an_immediate_that_does_not_fit_a_jump_goes_through_the_scratch_register(
+def test_an_immediate_too_wide_for_a_jump_goes_through_the_scratch_register(
     listing: Listing, branch: str, jump: str
 ) -> None:
     body = f"br_imm {branch} %v0, 32768, b1, b2\nb1:\n%v2:Int = 1\nret %v2\nb2:\n%v3:Int = 2\nret %v3"

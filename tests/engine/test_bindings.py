@@ -227,7 +227,7 @@ def test_a_pure_function_may_be_called_while_compiling(engine: garden.Engine) ->
     assert calls == [12]
 
 
-def test_functions_that_are_added_later_are_for_programs_that_are_compiled_later(engine: garden.Engine) -> None:
+def test_functions_added_later_are_for_programs_compiled_later(engine: garden.Engine) -> None:
     package = engine.register(garden.Package("late"))
     program = engine.compile('import "late"\n1')
     package.function(name="one")(constant)

@@ -526,7 +526,7 @@ def test_what_is_wrong_is_named(changes: dict[str, object], message: str) -> Non
         place(parse(write_object(**(parts | changes))), 4096)  # type: ignore[arg-type]
 
 
-def test_constants_that_need_relocation_are_sealed_and_tables_for_unwinding_left_out() -> None:
+def test_relocated_constants_are_sealed_and_unwinding_tables_left_out() -> None:
     for name, placed in ((".data.rel.ro.names", True), (".eh_frame", False)):
         data = write_object(X86_64, bytes(64), [], [], text_name=name, text_flags=3, data=bytes(8))
         object_file = parse(data)

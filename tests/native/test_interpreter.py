@@ -78,7 +78,7 @@ def test_every_opcode_has_a_handler() -> None:
         assert {f"op.{op.name}" for op in ops.OPS} <= loaded.symbols.keys()
 
 
-def test_the_handlers_of_frequent_instructions_begin_and_end_in_one_line_of_the_cache() -> None:
+def test_the_handlers_of_frequent_instructions_fit_one_cache_line() -> None:
     frequent = (
         "mov load_imm load_const iadd isub imul ilt ieq iadd_imm isub_imm ilt_imm dadd dmul dlt "
         "jmp jmpt jmpeq jmplt jmpne_imm jmpdnlt ret push pop load_slot load store"

@@ -156,7 +156,7 @@ def test_unknown_characters_are_skipped_run_by_run() -> None:
     assert words("a,b") == ["identifier a", "identifier b"]
 
 
-def test_a_name_with_letters_from_outside_of_ascii_is_one_mistake_and_still_a_name() -> None:
+def test_a_name_with_letters_outside_ascii_is_one_error_and_still_a_name() -> None:
     assert mistakes("größe + ä漢_1 é") == ["E0101 größe", "E0101 ä漢_1", "E0101 é"]
     assert words("größe+ä") == ["identifier größe", "mark +", "identifier ä"]
     assert mistakes("a€ 🌱b") == ["E0101 €", "E0101 🌱"]
