@@ -21,7 +21,7 @@ from xml.etree import ElementTree
 
 from allocators import CallbackAllocator, Layout, PageAlloc
 from garden.errors import CompileError
-from garden.native.image.image import Image
+from garden.native.image.load import Image
 from garden.native.target import compile_text, host_target
 from garden.pipeline import Compilation, StageAllocators
 from garden.source import Source
