@@ -133,6 +133,11 @@ def extensions() -> list[Extension]:
         return []
     from mypyc.build import mypycify
 
+    # The sources here: nothing of ours is installed yet.
+    sys.path.insert(0, str(Path(__file__).parent))
+    from allocators.memory_ops import HEADER, register
+
+    register()
     groups = [(modules(folders), name) for name, folders in GROUPS.items()]
     paths = [path for group, _ in groups for path in group]
     # A cache of its own: mypyc trips over what an earlier build of other sources has left.
@@ -142,8 +147,14 @@ def extensions() -> list[Extension]:
     finally:
         shutil.rmtree(cache, ignore_errors=True)
     add_docstrings({source for extension in compiled for source in extension.sources}, paths)
-    # A call of an allocator takes nanoseconds, so it is worth the time that this takes.
+    header = HEADER.relative_to(Path(__file__).parent.absolute()).as_posix()
     for extension in compiled:
+        if extension.name.endswith("__mypyc"):
+            # Not in place: the modules of a group share the list.
+            include = [f"/FI{header}"] if sys.platform == "win32" else ["-include", header]
+            extension.extra_compile_args = [*extension.extra_compile_args, *include]
+            extension.depends.append(header)
+        # A call of an allocator takes nanoseconds, so it is worth the time that this takes.
         if extension.name.startswith("allocators"):
             extension.extra_compile_args = ["-O2" if word == "-O1" else word for word in extension.extra_compile_args]
     return compiled

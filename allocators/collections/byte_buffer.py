@@ -111,4 +111,4 @@ class ByteBuffer(Closing, Generic[A]):
         self.vec.close()
 
     def __repr__(self) -> str:
-        return f"<ByteBuffer of {self.vec._length} bytes>"
+        return f"<ByteBuffer of {self.vec._storage.length} bytes>"

@@ -286,7 +286,7 @@ class HashMap(Closing, Generic[A]):
             self._entries.close()
 
     def __repr__(self) -> str:
-        return f"<HashMap of {self._entries._length} entries, capacity {self.capacity}>"
+        return f"<HashMap of {self._entries._storage.length} entries, capacity {self.capacity}>"
 
 
 @mypyc_attr(native_class=True)

@@ -172,4 +172,4 @@ class Interner(Closing, Generic[A]):
                     self._bytes.close()
 
     def __repr__(self) -> str:
-        return f"<Interner of {self._ends._length} byte strings>"
+        return f"<Interner of {self._ends._storage.length} byte strings>"

@@ -1,23 +1,39 @@
-"""Storage: the one block behind a container, how it is resized and given back, and whether it may be used.
+"""Storage, the one block behind a container; and Cells, typed access to the items of one format in it.
 
-A container caches views of its block. They are released before the block is resized or freed, so that an allocator
-which moves or unmaps pages sees nobody looking, and so that a stale view raises rather than reading old bytes.
+Storage says how the block is resized and given back, and whether the container may be used: while
+`block.region.memory` is not None, one comparison an access. A container fails once a scope or a reset has revoked its
+block, once it is closed, and also while an operation of several steps is under way, for callbacks and finalisers that
+come in meanwhile. `unusable` tells these apart.
 
-A container may be used while `block.region.memory` is not None: one comparison an access. It fails once a scope or a
-reset has revoked the block, once the container is closed, and also while an operation of several steps is under way,
-for whoever comes in from a callback or a finaliser meanwhile. `unusable` tells these apart. `allocators.block` says
-what becomes of views.
+Cells check the index and the block, and then access memory by `allocators.memory`: one machine operation in compiled
+code, some 2 ns with the checks. A container keeps its cells for good, so that whoever reads a container in a loop holds
+on to the cells and not to a view. Everything in this module is internal to the two packages.
+
+Each cells have a view of their items. It is released before the block is resized or freed, so an allocator that moves
+or unmaps pages sees no exports, and a stale view raises instead of reading old bytes. `allocators.block` says what
+becomes of views.
 """
 
 from __future__ import annotations
 
 from operator import index as plain_int
-from typing import Final, Generic, SupportsIndex, TypeVar
+from typing import Any, Final, Generic, SupportsIndex, TypeVar
 
-from allocators._mypyc import mypyc_attr
+from allocators._mypyc import i64, mypyc_attr
 from allocators.block import DANGLING, RELEASED, Block, empty_region
 from allocators.errors import LayoutError, MisuseError
-from allocators.layout import MAX_SIZE, Layout, number_text
+from allocators.layout import ITEM_SIZES, MAX_SIZE, Layout, number_text
+from allocators.memory import (
+    KINDS,
+    Pointer,
+    load_float,
+    load_int,
+    load_item,
+    pointer,
+    store_float,
+    store_int,
+    store_item,
+)
 from allocators.protocol import Allocator
 from allocators.uncopyable import Uncopyable
 
@@ -25,7 +41,7 @@ A = TypeVar("A", bound=Allocator, covariant=True)
 
 FIRST_CAPACITY: Final = 8
 
-#: Of containers that have no block: one that nobody revokes, and one that has ended.
+#: The block of an empty container, which nothing revokes, and that of one which may not be used.
 _NO_BLOCK: Final = Block(DANGLING, 0, empty_region())
 _ENDED: Final = Block(DANGLING, 0, RELEASED)
 _NO_BYTES: Final = Layout(0, 1)
@@ -35,17 +51,18 @@ _NO_BYTES: Final = Layout(0, 1)
 class Storage(Uncopyable, Generic[A]):
     """At most one block of an allocator. Zero bytes are no block: an empty container never touches its allocator.
 
-    `held` is the block while an operation keeps everybody else out, which `block` then does by being one that has
-    ended.
+    `length` is the number of items, or rows. `held` is the block during an operation of several steps; `block` is then
+    one that has ended, which keeps everybody else out.
     """
 
-    __slots__ = ("allocator", "block", "closed", "held", "layout")
+    __slots__ = ("allocator", "block", "closed", "held", "layout", "length")
 
     def __init__(self, allocator: A) -> None:
-        self.allocator = allocator
+        self.allocator: Final[A] = allocator
         self.block = _NO_BLOCK
         self.held: Block | None = None
         self.layout = _NO_BYTES
+        self.length: i64 = 0
         self.closed = False
 
     def unusable(self) -> MisuseError:
@@ -66,23 +83,30 @@ class Storage(Uncopyable, Generic[A]):
         if self.held is not None:
             raise self.unusable()
 
-    def hold(self) -> Block:
-        """Keep everybody else out until `let_go`; returns the block. Raises `MisuseError` as `check` does."""
+    def hold(self) -> None:
+        """Keep everybody else out until `let_go`. Raises `MisuseError` as `check` does."""
         block = self.block
         if block.region.memory is None:
             raise self.unusable()
         self.held = block
         self.block = _ENDED
-        return block
 
-    def let_go(self, block: Block) -> None:
-        """End what `hold` has begun, with the block that there is now."""
-        self.block = block
-        self.held = None
+    def let_go(self) -> None:
+        """End what `hold` has begun."""
+        block = self.held
+        if block is not None:
+            self.block = block
+            self.held = None
 
     def resize(self, layout: Layout) -> None:
-        """Make the block fit `layout`, keeping the common prefix. Where it raises, nothing has changed."""
-        block = self.hold()
+        """Make the held block fit `layout`, keeping the common prefix. If the allocator raises, nothing has changed.
+
+        Raises `MisuseError` if the allocator returns a block that is too small, or read-only. It is given back, and
+        the container is empty.
+        """
+        block = self.held
+        if block is None:
+            raise MisuseError("only a held block can be resized")
         before = self.layout
         try:
             if layout.size == 0:
@@ -103,10 +127,18 @@ class Storage(Uncopyable, Generic[A]):
                 self.layout = layout
             raise
         finally:
-            self.let_go(block)
+            self.held = block
+        if layout.size > 0 and block.region.memory is not None:
+            view = block.view
+            if view.nbytes < layout.size or view.readonly:
+                self.held = _NO_BLOCK
+                self.layout = _NO_BYTES
+                self.length = 0
+                self.allocator.deallocate(block, layout)
+                raise MisuseError(f"{self.allocator!r} has returned {block!r} for {layout!r}, or cannot write to it")
 
     def view(self, format: str) -> memoryview:
-        """A fresh view of the bytes that were asked for, as items of one machine type; an empty one without a block."""
+        """A fresh view of the requested bytes, as items of one machine type; an empty one without a block."""
         block = self.block if self.held is None else self.held
         if block.region.memory is None:
             return memoryview(bytearray()).cast(format)  # type: ignore[call-overload,no-any-return]
@@ -119,8 +151,131 @@ class Storage(Uncopyable, Generic[A]):
         self.closed = True
         self.block = _ENDED
         self.layout = _NO_BYTES
+        self.length = 0
         if layout.size > 0 and block.region.memory is not None:
             self.allocator.deallocate(block, layout)
+
+
+@mypyc_attr(native_class=True)
+class Cells(Uncopyable):
+    """The items of one format in the block of a container, by index from 0 up to the length of the container.
+
+    Each access raises IndexError outside that range (negative indices included) and `MisuseError` if the container may
+    not be used. `view` shows the whole capacity.
+
+    `get_i64` and `set_i64` are for integer formats, and raise OverflowError or ValueError for what a signed 64-bit
+    integer or the format cannot hold; `get_f64` and `set_f64` are for 'f' and 'd'. The wrong ones raise TypeError.
+    """
+
+    __slots__ = ("_float", "_high", "_low", "format", "kind", "pointer", "size", "storage", "view")
+
+    def __init__(self, storage: Storage[Any], format: str) -> None:
+        self.storage: Final = storage
+        self.format: Final = format
+        size = ITEM_SIZES[format]
+        #: Bytes per item.
+        self.size: Final[i64] = size
+        self.kind: Final[i64] = KINDS.index(format)
+        self._float: Final = format in "fd"
+        # No int is from 1 to 0.
+        low, high = (1, 0) if format in "fd" else _bounds(format, size)
+        self._low: Final[i64] = low
+        self._high: Final[i64] = high
+        self.view: memoryview[Any] = storage.view(format)
+        #: For this package only, after the checks that `get_i64` makes.
+        self.pointer: Pointer = pointer(self.view)
+
+    def look(self, view: memoryview[Any]) -> None:
+        """Access these items from now on; the container must be held."""
+        self.view = view
+        self.pointer = pointer(view)
+
+    def get_i64(self, index: i64) -> i64:
+        """An item of an integer format."""
+        if index < 0 or index >= self.storage.length:
+            raise self._outside(index)
+        if self.storage.block.region.memory is None:
+            raise self.storage.unusable()
+        item = load_int(self.kind, self.pointer, index)
+        if item < self._low or item > self._high:
+            raise self._no_i64(index)
+        return item
+
+    def set_i64(self, index: i64, item: i64) -> None:
+        """Overwrite an item of an integer format."""
+        if index < 0 or index >= self.storage.length:
+            raise self._outside(index)
+        if item < self._low or item > self._high:
+            raise self._unfit(item)
+        if self.storage.block.region.memory is None:
+            raise self.storage.unusable()
+        store_int(self.kind, self.pointer, index, item)
+
+    def get_f64(self, index: i64) -> float:
+        """An item of a float format."""
+        if index < 0 or index >= self.storage.length:
+            raise self._outside(index)
+        if not self._float:
+            raise TypeError(f"items of format {self.format!r} are no floats")
+        if self.storage.block.region.memory is None:
+            raise self.storage.unusable()
+        return load_float(self.kind, self.pointer, index)
+
+    def set_f64(self, index: i64, item: float) -> None:
+        """Overwrite an item of a float format."""
+        if index < 0 or index >= self.storage.length:
+            raise self._outside(index)
+        if not self._float:
+            raise TypeError(f"items of format {self.format!r} are no floats")
+        if self.storage.block.region.memory is None:
+            raise self.storage.unusable()
+        store_float(self.kind, self.pointer, index, item)
+
+    def get(self, index: i64) -> Any:
+        """An item of any format."""
+        if index < 0 or index >= self.storage.length:
+            raise self._outside(index)
+        if self.storage.block.region.memory is None:
+            raise self.storage.unusable()
+        return load_item(self.kind, self.pointer, index)
+
+    def set(self, index: i64, item: Any) -> None:
+        """Overwrite an item of any format by an int or a float. Raises ValueError or TypeError where it does not fit.
+
+        Runs no code of the caller: other objects raise TypeError.
+        """
+        if index < 0 or index >= self.storage.length:
+            raise self._outside(index)
+        if self.storage.block.region.memory is None:
+            raise self.storage.unusable()
+        store_item(self.kind, self.pointer, index, item)
+
+    def check_fits(self, item: i64) -> None:
+        """Raise ValueError unless an item of this format can be that int, TypeError if it is a float."""
+        if item < self._low or item > self._high:
+            raise self._unfit(item)
+
+    def _outside(self, index: int) -> IndexError:
+        return IndexError(f"index {index} is outside a container of {self.storage.length} items")
+
+    def _no_i64(self, index: i64) -> Exception:
+        if self._float:
+            return TypeError(f"items of format {self.format!r} are no ints")
+        item = load_item(self.kind, self.pointer, index)
+        return OverflowError(f"the item {item} exceeds 2**63 - 1")
+
+    def _unfit(self, item: int) -> Exception:
+        if self._float:
+            return TypeError(f"items of format {self.format!r} are no ints")
+        return ValueError(f"{item} does not fit format {self.format!r}")
+
+
+def _bounds(format: str, size: int) -> tuple[int, int]:
+    """The least and the greatest item of an integer format, as far as 64 bits with a sign can hold them."""
+    bits = 8 * size
+    if format.islower():
+        return -1 << (bits - 1), (1 << (bits - 1)) - 1
+    return 0, (1 << min(bits, 63)) - 1
 
 
 def release_view(view: memoryview) -> None:
