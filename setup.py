@@ -12,6 +12,7 @@ import sys
 import sysconfig
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from setuptools import Extension, setup
 
@@ -124,6 +125,46 @@ DOCSTRING_PLACES = [
 ]
 
 
+def as_c(paths: list[str], groups: list[tuple[list[str], str]]) -> Any:
+    """The C that mypyc makes of modules, as `mypycify` accepts it.
+
+    It is made with knowledge of all classes, which `mypycify` does not use when there are groups: methods that no class
+    overrides are called directly, and attributes that `__init__` always sets are read without looking whether they are
+    there. That is right since the classes of a group are seen together, and no class inherits from one of another group
+    (`check_inheritance`) but those which interpreted classes may inherit from too.
+    """
+    from mypyc.build import CompilerOptions, FileSystemCache, construct_groups, generate_c, get_mypy_config
+
+    options = CompilerOptions(separate=True)
+    options.global_opts = True
+    # A cache of its own: mypyc trips over what an earlier build of other sources has left.
+    cache = tempfile.mkdtemp(prefix="garden-mypyc-")
+    try:
+        files = FileSystemCache()
+        to_compile, sources, settings = get_mypy_config([f"--cache-dir={cache}", *paths], None, options, files)
+        c_groups = construct_groups(to_compile, groups, True, None)
+        texts, _, needs = generate_c(sources, settings, c_groups, files, compiler_options=options)
+    finally:
+        shutil.rmtree(cache, ignore_errors=True)
+    return texts, [(need.path, need.include_dirs, need.internal) for need in needs]
+
+
+def check_inheritance(groups: list[tuple[list[str], str]]) -> None:
+    """Stop if a class inherits from a class of another group that is closed to interpreted classes."""
+    home: dict[str, str] = {}
+    bases: list[tuple[str, str, str]] = []
+    for paths, group in groups:
+        for path in paths:
+            for node in ast.walk(ast.parse(Path(path).read_text(encoding="utf-8"))):
+                if isinstance(node, ast.ClassDef):
+                    if "allow_interpreted_subclasses=True" not in "".join(map(ast.unparse, node.decorator_list)):
+                        home[node.name] = group
+                    bases += [(ast.unparse(base).partition("[")[0], node.name, group) for base in node.bases]
+    for base, name, group in bases:
+        if home.get(base, group) != group:
+            raise SystemExit(f"{name} in {group} inherits from {base} in {home[base]}: compile them in one group")
+
+
 def extensions() -> list[Extension]:
     """The compiled groups, or nothing where the pure flavour is wanted or all that can be had."""
     if os.environ.get("GARDEN_PURE") == "1" or "editable_wheel" in sys.argv:
@@ -140,12 +181,8 @@ def extensions() -> list[Extension]:
     register()
     groups = [(modules(folders), name) for name, folders in GROUPS.items()]
     paths = [path for group, _ in groups for path in group]
-    # A cache of its own: mypyc trips over what an earlier build of other sources has left.
-    cache = tempfile.mkdtemp(prefix="garden-mypyc-")
-    try:
-        compiled = mypycify([f"--cache-dir={cache}", *paths], separate=groups, opt_level="1", debug_level="0")
-    finally:
-        shutil.rmtree(cache, ignore_errors=True)
+    check_inheritance(groups)
+    compiled = mypycify(paths, separate=groups, opt_level="1", debug_level="0", skip_cgen_input=as_c(paths, groups))
     add_docstrings({source for extension in compiled for source in extension.sources}, paths)
     header = HEADER.relative_to(Path(__file__).parent.absolute()).as_posix()
     for extension in compiled:

@@ -64,6 +64,15 @@ static inline void memory_store_float(int64_t kind, int64_t items, int64_t index
     else memory_store_f32(items, index, item);
 }
 
+static inline int64_t memory_index_in(PyObject *index, int64_t length) {
+    if (!PyLong_Check(index)) return -1;
+    int overflow;
+    int64_t place = PyLong_AsLongLongAndOverflow(index, &overflow);
+    if (overflow) return -1;
+    if (place < 0) place += length;
+    return 0 <= place && place < length ? place : -1;
+}
+
 static inline PyObject *memory_load_item(int64_t kind, int64_t items, int64_t index) {
     if (kind >= MEMORY_F32) return PyFloat_FromDouble(memory_load_float(kind, items, index));
     if (kind == MEMORY_U64) return PyLong_FromUnsignedLongLong((uint64_t)memory_load_u64(items, index));

@@ -40,6 +40,9 @@ if TYPE_CHECKING:
         Other objects raise TypeError, so no code of the caller runs.
         """
 
+    def index_in(index: Any, length: i64) -> i64:
+        """An int as an index from 0 on; negative ones count from the end. -1 if it is outside, or no int."""
+
     def load_int(kind: i64, items: Pointer, index: i64) -> i64:
         """An item of an integer format; of 'Q', a word."""
 
@@ -97,6 +100,13 @@ else:
         if view.readonly:
             raise MisuseError("the memory of a container must be writable")
         return view
+
+    def index_in(index, length):
+        if not isinstance(index, int):
+            return -1
+        if index < 0:
+            index += length
+        return index if 0 <= index < length else -1
 
     def load_item(_kind, items, index):
         return items[index]

@@ -1,7 +1,7 @@
-"""Slots: numbers 0, 1, 2, ... to be found by a hash, for tables that keep the keys; and `mix`, which makes hashes.
+"""Slots: finds numbers 0, 1, 2, ... by a hash, for tables that hold the keys; and `mix`, which makes hashes.
 
-Layout: open addressing. A power of two of slots, at most half of them taken and probed linearly; each holds a number
-+ 1, or 0 while it is free. Only the table can compare keys, so it probes:
+Layout: open addressing with linear probing. A power of two of slots, at most half of them full; each holds a number
++ 1, or 0 if it is free. Only the table can compare keys, so it probes:
 
     slot = slots.first(hashed)
     number = slots.at(slot)
@@ -10,13 +10,14 @@ Layout: open addressing. A power of two of slots, at most half of them taken and
         number = slots.at(slot)
 
 Then `number` has the key, or is -1 and `slot` is where the key belongs. A table that grows adds its numbers to new
-slots and drops the old ones. What was added last can go by freeing its slot; behind any other, what would not be found
-any more has to move up.
+slots and drops the old ones. To remove the number that was added last, free its slot; to remove any other, move up the
+numbers after it that would no longer be found.
 
-Costs: 8 to 16 bytes a number; two or three probes most often.
+Costs: 8 to 16 bytes per number; usually two or three probes. Slots come zeroed from the allocator, so making many of
+them over fresh pages touches none.
 
-Not for: hashes that many keys have in common. They must depend on all of a key, and in a way that whoever chooses the
-keys cannot know, as those of `mix` do, and those that Python has for bytes.
+Not for: hashes that many keys share. A hash must depend on the whole key, and on a secret, as those of `mix` and
+Python's hashes of bytes do.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from typing import Final, Generic, TypeVar
 
 from allocators._mypyc import i64, mypyc_attr
 from allocators.collections.vec import Vec
+from allocators.memory import load_u32, store_u32
 from allocators.protocol import Allocator
 
 A = TypeVar("A", bound=Allocator, covariant=True)
@@ -33,7 +35,7 @@ _FEWEST: Final = 16
 
 
 def _factor(index: int) -> int:
-    """An odd number from 2**29 to 2**30. It is another one in every process, unless PYTHONHASHSEED is set."""
+    """An odd number from 2**29 to 2**30, different in every process unless PYTHONHASHSEED is set."""
     return hash(b"allocators.collections.slots %d" % index) & 0x1FFFFFFF | 0x20000001
 
 
@@ -53,7 +55,7 @@ def mix(low: i64, high: i64) -> i64:
 
 
 def size_for(count: i64) -> i64:
-    """How many slots there are for `count` numbers."""
+    """The number of slots for `count` numbers."""
     size: i64 = _FEWEST
     while size < 2 * count:
         size *= 2
@@ -62,18 +64,22 @@ def size_for(count: i64) -> i64:
 
 @mypyc_attr(native_class=True)
 class Slots(Generic[A]):
-    """Where numbers stand by their hashes. `mask` is the number of slots less 1, -1 while there is no memory."""
+    """Where numbers are by their hashes. `mask` is the number of slots less 1, -1 while there is no memory.
 
-    __slots__ = ("_numbers", "mask")
+    `cells` are the numbers + 1, for tables that probe without a call per slot.
+    """
+
+    __slots__ = ("_numbers", "cells", "mask")
 
     def __init__(self, allocator: A) -> None:
-        self._numbers: Vec[A] = Vec(allocator, "I")
+        self._numbers: Final[Vec[A]] = Vec(allocator, "I")
+        self.cells: Final = self._numbers.cells
         self.mask: i64 = -1
 
     def make(self, count: i64) -> None:
-        """Take memory for `count` numbers. There must be none yet."""
+        """Allocate memory for `count` numbers. There must be none yet."""
         size = size_for(count)
-        self._numbers.fill(0, size)
+        self._numbers.fill_zero(size)
         self.mask = size - 1
 
     def __len__(self) -> int:
@@ -92,21 +98,20 @@ class Slots(Generic[A]):
         return (slot + 1) & self.mask
 
     def at(self, slot: i64) -> i64:
-        """The number in a slot, -1 where it is free."""
-        number: i64 = self._numbers.data[slot]
-        return number - 1
+        """The number in a slot, -1 if it is free."""
+        return self.cells.get_i64(slot) - 1
 
     def put(self, slot: i64, number: i64) -> None:
         """Overwrite a slot; with -1, free it."""
-        self._numbers.data[slot] = number + 1
+        self.cells.set_i64(slot, number + 1)
 
     def add(self, hashed: i64, number: i64) -> i64:
         """Put a number that is not there yet into the first free slot for its hash, and return that slot."""
-        numbers = self._numbers.data
+        self._numbers.check_open()
         slot = hashed & self.mask
-        while numbers[slot]:
+        while load_u32(self.cells.pointer, slot) != 0:
             slot = (slot + 1) & self.mask
-        numbers[slot] = number + 1
+        store_u32(self.cells.pointer, slot, number + 1)
         return slot
 
     def clear(self) -> None:

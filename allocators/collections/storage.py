@@ -98,8 +98,10 @@ class Storage(Uncopyable, Generic[A]):
             self.block = block
             self.held = None
 
-    def resize(self, layout: Layout) -> None:
+    def resize(self, layout: Layout, zeroed: bool = False) -> None:
         """Make the held block fit `layout`, keeping the common prefix. If the allocator raises, nothing has changed.
+
+        With `zeroed`, a container without a block gets one that is all zero.
 
         Raises `MisuseError` if the allocator returns a block that is too small, or read-only. It is given back, and
         the container is empty.
@@ -114,7 +116,7 @@ class Storage(Uncopyable, Generic[A]):
                     self.allocator.deallocate(block, before)
                 block = _NO_BLOCK
             elif before.size == 0:
-                block = self.allocator.allocate(layout)
+                block = self.allocator.allocate_zeroed(layout) if zeroed else self.allocator.allocate(layout)
             elif layout.size >= before.size:
                 block = self.allocator.grow(block, before, layout)
             else:
@@ -167,7 +169,7 @@ class Cells(Uncopyable):
     integer or the format cannot hold; `get_f64` and `set_f64` are for 'f' and 'd'. The wrong ones raise TypeError.
     """
 
-    __slots__ = ("_float", "_high", "_low", "format", "kind", "pointer", "size", "storage", "view")
+    __slots__ = ("_float", "format", "high", "kind", "low", "pointer", "size", "storage", "view")
 
     def __init__(self, storage: Storage[Any], format: str) -> None:
         self.storage: Final = storage
@@ -177,10 +179,10 @@ class Cells(Uncopyable):
         self.size: Final[i64] = size
         self.kind: Final[i64] = KINDS.index(format)
         self._float: Final = format in "fd"
-        # No int is from 1 to 0.
+        #: The ints that fit; none where `low` is greater, for floats.
         low, high = (1, 0) if format in "fd" else _bounds(format, size)
-        self._low: Final[i64] = low
-        self._high: Final[i64] = high
+        self.low: Final[i64] = low
+        self.high: Final[i64] = high
         self.view: memoryview[Any] = storage.view(format)
         #: For this package only, after the checks that `get_i64` makes.
         self.pointer: Pointer = pointer(self.view)
@@ -197,7 +199,7 @@ class Cells(Uncopyable):
         if self.storage.block.region.memory is None:
             raise self.storage.unusable()
         item = load_int(self.kind, self.pointer, index)
-        if item < self._low or item > self._high:
+        if item < self.low or item > self.high:
             raise self._no_i64(index)
         return item
 
@@ -205,8 +207,8 @@ class Cells(Uncopyable):
         """Overwrite an item of an integer format."""
         if index < 0 or index >= self.storage.length:
             raise self._outside(index)
-        if item < self._low or item > self._high:
-            raise self._unfit(item)
+        if item < self.low or item > self.high:
+            raise self.unfit(item)
         if self.storage.block.region.memory is None:
             raise self.storage.unusable()
         store_int(self.kind, self.pointer, index, item)
@@ -250,11 +252,6 @@ class Cells(Uncopyable):
             raise self.storage.unusable()
         store_item(self.kind, self.pointer, index, item)
 
-    def check_fits(self, item: i64) -> None:
-        """Raise ValueError unless an item of this format can be that int, TypeError if it is a float."""
-        if item < self._low or item > self._high:
-            raise self._unfit(item)
-
     def _outside(self, index: int) -> IndexError:
         return IndexError(f"index {index} is outside a container of {self.storage.length} items")
 
@@ -264,7 +261,8 @@ class Cells(Uncopyable):
         item = load_item(self.kind, self.pointer, index)
         return OverflowError(f"the item {item} exceeds 2**63 - 1")
 
-    def _unfit(self, item: int) -> Exception:
+    def unfit(self, item: int) -> Exception:
+        """The error for an int that is not from `low` to `high`."""
         if self._float:
             return TypeError(f"items of format {self.format!r} are no ints")
         return ValueError(f"{item} does not fit format {self.format!r}")

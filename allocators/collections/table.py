@@ -55,7 +55,7 @@ class Table(Closing, Generic[A]):
         #: Whether a plain int can be written to every column as it is.
         self._plain_ints: Final = "f" not in formats and "d" not in formats
         self._row_size: Final = row_size
-        self._storage: Storage[A] = Storage(allocator)
+        self._storage: Final[Storage[A]] = Storage(allocator)
         self.cells: Final = [Cells(self._storage, format) for format in formats]
         self.capacity: i64 = 0
         self._columns = [cells.view for cells in self.cells]

@@ -22,7 +22,7 @@ from allocators.closing import Closing
 from allocators.collections.storage import Cells, Storage, as_count, needed, plain_slice, release_view
 from allocators.errors import LayoutError, MisuseError
 from allocators.layout import ITEM_SIZES, MAX_SIZE, items_layout, number_text
-from allocators.memory import load_item, move, repeat, store_float, store_int, store_item
+from allocators.memory import index_in, load_item, move, repeat, store_float, store_int, store_item
 from allocators.protocol import Allocator
 from allocators.uncopyable import Uncopyable
 
@@ -51,7 +51,7 @@ class Vec(Closing, Generic[A]):
             raise LayoutError(f"unknown item format {format!r}, want one of {' '.join(ITEM_SIZES)}")
         self.format: Final = format
         self._float: Final = format in "fd"
-        self._storage: Storage[A] = Storage(allocator)
+        self._storage: Final[Storage[A]] = Storage(allocator)
         self.cells: Final = Cells(self._storage, format)
         self.capacity: i64 = 0
         items = plain_int(capacity)
@@ -90,14 +90,14 @@ class Vec(Closing, Generic[A]):
             raise self._storage.unusable()
         return self._storage.length
 
-    def _set_capacity(self, capacity: int) -> None:
+    def _set_capacity(self, capacity: int, zeroed: bool = False) -> None:
         item_size = ITEM_SIZES[self.format]
         layout = items_layout(capacity, item_size, item_size)
         storage = self._storage
         storage.hold()
         release_view(self.cells.view)
         try:
-            storage.resize(layout)
+            storage.resize(layout, zeroed)
         finally:
             self.cells.look(storage.view(self.format))
             if storage.layout is layout:
@@ -132,22 +132,26 @@ class Vec(Closing, Generic[A]):
         plain: Any = item
         if self._float or not isinstance(item, int):
             plain = self._plain(item)
-        length = self._new_index()
-        store_item(self.cells.kind, self.cells.pointer, length, plain)
-        self._storage.length = length + 1
-
-    def _new_index(self) -> i64:
-        """Where the next item goes; there is room for it. Raises `MisuseError` if the Vec may not be used."""
         while self._storage.length == self.capacity:
             self.reserve(1)
         if self._storage.block.region.memory is None:
             raise self._storage.unusable()
-        return self._storage.length
+        length = self._storage.length
+        store_item(self.cells.kind, self.cells.pointer, length, plain)
+        self._storage.length = length + 1
 
     def append_i64(self, item: i64) -> None:
         """Add one item to a Vec of an integer format."""
-        self.cells.check_fits(item)
-        length = self._new_index()
+        if item < self.cells.low or item > self.cells.high:
+            raise self.cells.unfit(item)
+        length = self._storage.length
+        if length == self.capacity:
+            self.reserve(1)
+            # The allocator may have used the Vec itself.
+            self.append_i64(item)
+            return
+        if self._storage.block.region.memory is None:
+            raise self._storage.unusable()
         store_int(self.cells.kind, self.cells.pointer, length, item)
         self._storage.length = length + 1
 
@@ -155,7 +159,14 @@ class Vec(Closing, Generic[A]):
         """Add one item to a Vec of 'f' or 'd'."""
         if not self._float:
             raise TypeError(f"items of format {self.format!r} are no floats")
-        length = self._new_index()
+        length = self._storage.length
+        if length == self.capacity:
+            self.reserve(1)
+            # The allocator may have used the Vec itself.
+            self.append_f64(item)
+            return
+        if self._storage.block.region.memory is None:
+            raise self._storage.unusable()
         store_float(self.cells.kind, self.cells.pointer, length, item)
         self._storage.length = length + 1
 
@@ -177,8 +188,9 @@ class Vec(Closing, Generic[A]):
 
     def pop_i64(self) -> i64:
         """Take off and return the last item of a Vec of an integer format; IndexError where there is none."""
-        item = self.cells.get_i64(self._storage.length - 1)
-        self._storage.length -= 1
+        last = self._storage.length - 1
+        item = self.cells.get_i64(last)
+        self._storage.length = last
         return item
 
     def pop(self, index: SupportsIndex = -1) -> Any:
@@ -275,10 +287,15 @@ class Vec(Closing, Generic[A]):
     def __getitem__(self, index: slice) -> memoryview: ...
     def __getitem__(self, index: SupportsIndex | slice) -> Any:
         """One item, or a view of several without a copy."""
-        if isinstance(index, slice):
-            items = plain_slice(index)
-            return self.view[items]
-        return self.cells.get(self._place(index))
+        at = index_in(index, self._storage.length)
+        if at < 0:
+            if isinstance(index, slice):
+                items = plain_slice(index)
+                return self.view[items]
+            at = self._place(index)
+        if self._storage.block.region.memory is None:
+            raise self._storage.unusable()
+        return load_item(self.cells.kind, self.cells.pointer, at)
 
     @overload
     def __setitem__(self, index: SupportsIndex, item: SupportsIndex | SupportsFloat) -> None: ...
@@ -286,18 +303,23 @@ class Vec(Closing, Generic[A]):
     def __setitem__(self, index: slice, item: ReadableBuffer | Iterable[SupportsIndex | SupportsFloat]) -> None: ...
     def __setitem__(self, index: SupportsIndex | slice, item: Any) -> None:
         """Overwrite one item, or several with as many."""
-        if isinstance(index, slice):
+        if not isinstance(index, int) and isinstance(index, slice):
             items = plain_slice(index)
             source = as_items(item, self.format)
             place = self.view[items]
             if len(source) != len(place):
                 raise ValueError(f"{len(source)} items cannot take the place of {len(place)}")
             place[:] = source
-        else:
-            if self._float or not isinstance(item, int):
-                item = self._plain(item)
-            # The argument has been asked for its value: it may have changed the Vec.
-            self.cells.set(self._place(index), item)
+            return
+        if self._float or not isinstance(item, int):
+            item = self._plain(item)
+        # The argument has been asked for its value: it may have changed the Vec.
+        at = index_in(index, self._storage.length)
+        if at < 0:
+            at = self._place(index)
+        if self._storage.block.region.memory is None:
+            raise self._storage.unusable()
+        store_item(self.cells.kind, self.cells.pointer, at, item)
 
     def __delitem__(self, index: SupportsIndex | slice) -> None:
         """Take out one item, or several in a row; what is behind them moves up."""
@@ -355,6 +377,16 @@ class Vec(Closing, Generic[A]):
         store_item(self.cells.kind, self.cells.pointer, start, plain)
         repeat(self.cells.size, self.cells.pointer, start, copies)
         storage.length = start + copies
+
+    def fill_zero(self, count: int) -> None:
+        """Append zeros. The first block of a Vec comes zeroed from the allocator, so fresh pages stay untouched."""
+        self.check_open()
+        if self.capacity == 0 and count > 0:
+            self._set_capacity(count, zeroed=True)
+            if self.capacity >= count and self._storage.length == 0:
+                self._storage.length = count
+                return
+        self.fill(0, count)
 
     def copy(self) -> Vec[A]:
         """A Vec of its own with the same items, over the same allocator, with no spare capacity."""
