@@ -189,7 +189,9 @@ def extensions() -> list[Extension]:
         if extension.name.endswith("__mypyc"):
             # Not in place: the modules of a group share the list.
             include = [f"/FI{header}"] if sys.platform == "win32" else ["-include", header]
-            extension.extra_compile_args = [*extension.extra_compile_args, *include]
+            # Hidden functions are called directly, and inlined, within a group.
+            hidden = [] if sys.platform == "win32" else ["-fvisibility=hidden"]
+            extension.extra_compile_args = [*extension.extra_compile_args, *include, *hidden]
             extension.depends.append(header)
         # A call of an allocator takes nanoseconds, so it is worth the time that this takes.
         if extension.name.startswith("allocators"):

@@ -32,6 +32,7 @@ from allocators.block import DANGLING, Block, Lease, Region, empty_lease, foreig
 from allocators.chunk import Chunk, Departures, Run, revoked
 from allocators.errors import AllocError, LayoutError, MisuseError
 from allocators.layout import MAX_SIZE, Layout
+from allocators.memory import Pointer, pointer, store_i64
 from allocators.protocol import Allocator
 from allocators.reset import NEWEST, ResetPolicy, kept_bytes
 from allocators.scope import Checkpoint, LeaseCheckpoint, Leases, Scope
@@ -65,7 +66,7 @@ _ENDED: Final = Lease(0, 0, None)
 class _ArenaChunk(Chunk):
     """One chunk: the parent's block, and the footer in it."""
 
-    __slots__ = ("fixed", "footer")
+    __slots__ = ("_words", "fixed", "footer")
 
     def __init__(self, block: Block, layout: Layout, fixed: bool) -> None:
         super().__init__(block, layout, layout.size - FOOTER_SIZE)
@@ -73,18 +74,23 @@ class _ArenaChunk(Chunk):
         self.fixed: Final = fixed
         offset: int = self.size
         footer = block.view[offset : offset + FOOTER_SIZE].cast("q")
-        footer[_BLOCK_ADDRESS] = block.address
-        footer[_BLOCK_SIZE] = layout.size
-        footer[_BLOCK_ALIGN] = layout.align
-        footer[_FIXED] = fixed
+        if footer.nbytes != FOOTER_SIZE:
+            raise MisuseError(f"the parent has returned {block!r} for {layout!r}")
         self.footer: Final = footer
+        self._words: Final[Pointer] = pointer(footer)
+        store_i64(self._words, _BLOCK_ADDRESS, block.address)
+        store_i64(self._words, _BLOCK_SIZE, layout.size)
+        store_i64(self._words, _BLOCK_ALIGN, layout.align)
+        store_i64(self._words, _FIXED, int(fixed))
         self.write_footer()
 
     def write_footer(self) -> None:
         if not self.revoked:
             previous = self.previous
-            self.footer[_PREVIOUS] = 0 if previous is None else previous.start + previous.size
-            self.footer[_CURSOR] = self.cursor
+            store_i64(self._words, _PREVIOUS, 0)
+            if previous is not None:
+                store_i64(self._words, _PREVIOUS, previous.start + previous.size)
+            store_i64(self._words, _CURSOR, self.cursor)
 
     def give_back(self, parent: BaseAllocator) -> None:
         self.footer.release()

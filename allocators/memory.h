@@ -64,18 +64,36 @@ static inline void memory_store_float(int64_t kind, int64_t items, int64_t index
     else memory_store_f32(items, index, item);
 }
 
+/* The value of a Python int that has one or no digit, which is most of them; INT64_MIN for any other. */
+static inline int64_t memory_small_int(PyObject *number) {
+#if PY_VERSION_HEX >= 0x030C0000
+    if (PyUnstable_Long_IsCompact((PyLongObject *)number)) return PyUnstable_Long_CompactValue((PyLongObject *)number);
+#else
+    if (Py_SIZE(number) == 1) return ((PyLongObject *)number)->ob_digit[0];
+    if (Py_SIZE(number) == 0) return 0;
+#endif
+    return INT64_MIN;
+}
+
 static inline int64_t memory_index_in(PyObject *index, int64_t length) {
     if (!PyLong_Check(index)) return -1;
-    int overflow;
-    int64_t place = PyLong_AsLongLongAndOverflow(index, &overflow);
-    if (overflow) return -1;
+    int64_t place = memory_small_int(index);
+    if (place == INT64_MIN) {
+        int overflow;
+        place = PyLong_AsLongLongAndOverflow(index, &overflow);
+        if (overflow) return -1;
+    }
     if (place < 0) place += length;
     return 0 <= place && place < length ? place : -1;
 }
 
+static inline PyObject *memory_number(int64_t word) {
+    return word >= 0 ? PyLong_FromLongLong(word) : PyLong_FromUnsignedLongLong((uint64_t)word);
+}
+
 static inline PyObject *memory_load_item(int64_t kind, int64_t items, int64_t index) {
     if (kind >= MEMORY_F32) return PyFloat_FromDouble(memory_load_float(kind, items, index));
-    if (kind == MEMORY_U64) return PyLong_FromUnsignedLongLong((uint64_t)memory_load_u64(items, index));
+    if (kind == MEMORY_U64) return memory_number(memory_load_u64(items, index));
     return PyLong_FromLongLong(memory_load_int(kind, items, index));
 }
 
@@ -106,9 +124,12 @@ static inline bool memory_store_item(int64_t kind, int64_t items, int64_t index,
         memory_store_u64(items, index, (int64_t)value);
         return true;
     }
-    int overflow;
-    int64_t value = PyLong_AsLongLongAndOverflow(item, &overflow);
-    if (overflow) return memory_invalid(PyExc_ValueError, "value", kind);
+    int64_t value = memory_small_int(item);
+    if (value == INT64_MIN) {
+        int overflow;
+        value = PyLong_AsLongLongAndOverflow(item, &overflow);
+        if (overflow) return memory_invalid(PyExc_ValueError, "value", kind);
+    }
     if (kind != MEMORY_I64) {
         /* Formats of 1, 1, 2, 2, 4 and 4 bytes, the unsigned one first. */
         int bits = 8 << (kind >> 1);
@@ -129,17 +150,17 @@ static inline int64_t memory_pointer(PyObject *view) {
     }
     Py_buffer *buffer = PyMemoryView_GET_BUFFER(view);
     if (buffer->readonly) {
-        PyObject *errors = PyImport_ImportModule("allocators.errors");
-        PyObject *misuse = errors ? PyObject_GetAttrString(errors, "MisuseError") : NULL;
-        if (misuse) PyErr_SetString(misuse, "the memory of a container must be writable");
-        Py_XDECREF(misuse);
-        Py_XDECREF(errors);
+        PyErr_SetString(PyExc_TypeError, "cannot modify read-only memory");
         return MEMORY_ERROR;
     }
     return buffer->buf ? (int64_t)(intptr_t)buffer->buf : 16;
 }
 
 static inline int64_t memory_word(PyObject *number) {
+    if (PyLong_Check(number)) {
+        int64_t small = memory_small_int(number);
+        if (small >= 0) return small;
+    }
     uint64_t value = PyLong_AsUnsignedLongLong(number);
     if (value == UINT64_MAX && PyErr_Occurred()) {
         if (PyErr_ExceptionMatches(PyExc_OverflowError))
@@ -148,8 +169,6 @@ static inline int64_t memory_word(PyObject *number) {
     }
     return (int64_t)value;
 }
-
-static inline PyObject *memory_number(int64_t word) { return PyLong_FromUnsignedLongLong((uint64_t)word); }
 
 static inline void memory_move(
     int64_t size, int64_t target, int64_t to, int64_t source, int64_t start, int64_t count) {

@@ -18,8 +18,6 @@ from __future__ import annotations
 
 from operator import getitem, setitem
 
-from allocators.errors import MisuseError
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, TypeAlias
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
     Pointer: TypeAlias = i64
 
     def pointer(view: memoryview[Any]) -> Pointer:
-        """A pointer to the items of a view. Raises `MisuseError` if it is read-only."""
+        """A pointer to the items of a view. Raises TypeError if it is read-only."""
 
     def load_item(kind: i64, items: Pointer, index: i64) -> Any:
         """An item as a Python number. `kind` is the place of its format in `KINDS`."""
@@ -98,7 +96,7 @@ else:
 
     def pointer(view):
         if view.readonly:
-            raise MisuseError("the memory of a container must be writable")
+            raise TypeError("cannot modify read-only memory")
         return view
 
     def index_in(index, length):

@@ -32,6 +32,7 @@ from allocators.base import BaseAllocator, check_grow, check_shrink
 from allocators.block import Block, Lease, Region, dangling, empty_lease, released
 from allocators.errors import AllocError, MisuseError
 from allocators.layout import Layout, number_text
+from allocators.memory import KINDS, Pointer, load_i64, pointer, store_i64, store_item
 from allocators.reset import ResetPolicy
 from allocators.scope import Checkpoint, LeaseCheckpoint, Leases, Scope
 from allocators.sizes import size_text
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 WORD_SIZE: Final = 8
 _GRAIN: Final = 16
+_WORD: Final[i64] = KINDS.index("q")
 
 
 @mypyc_attr(native_class=True, acyclic=True, free_list_len=1)
@@ -86,6 +88,7 @@ class StackAlloc(BaseAllocator):
         "_end",
         "_extents",
         "_floor",
+        "_items",
         "_lease",
         "_leases",
         "_owns_whole",
@@ -116,6 +119,7 @@ class StackAlloc(BaseAllocator):
         self._points: list[StackCheckpoint] = []
         self._lease = _lease(whole, start, end)
         self._words: Final = self._lease.view.cast("q")
+        self._items: Final[Pointer] = pointer(self._words)
 
     @property
     def capacity(self) -> int:
@@ -141,8 +145,28 @@ class StackAlloc(BaseAllocator):
             raise self._full(Layout(WORD_SIZE, WORD_SIZE))
         if self._whole.memory is None:
             raise _revoked()
-        self._words[(cursor - self._start) >> 3] = plain
+        store_item(_WORD, self._items, (cursor - self._start) >> 3, plain)
         self._cursor = cursor + WORD_SIZE
+
+    def push_i64(self, word: i64) -> None:
+        """`push` for compiled callers."""
+        cursor = self._cursor
+        if cursor == self._end:
+            raise self._full(Layout(WORD_SIZE, WORD_SIZE))
+        if self._whole.memory is None:
+            raise _revoked()
+        store_i64(self._items, (cursor - self._start) >> 3, word)
+        self._cursor = cursor + WORD_SIZE
+
+    def pop_i64(self) -> i64:
+        """`pop` for compiled callers."""
+        cursor = self._cursor - WORD_SIZE
+        if cursor < self._floor:
+            raise IndexError("pop from a stack without words on top")
+        if self._whole.memory is None:
+            raise _revoked()
+        self._cursor = cursor
+        return load_i64(self._items, (cursor - self._start) >> 3)
 
     def pop(self) -> int:
         """Take off and return the topmost word; IndexError where a block or nothing is below the cursor."""
@@ -151,7 +175,7 @@ class StackAlloc(BaseAllocator):
             raise IndexError("pop from a stack without words on top")
         if self._whole.memory is None:
             raise _revoked()
-        word: int = self._words[(cursor - self._start) >> 3]
+        word = load_i64(self._items, (cursor - self._start) >> 3)
         self._cursor = cursor
         return word
 

@@ -1,4 +1,4 @@
-"""ByteBuffer: growable bytes, a Vec of 'B' that speaks in bytes."""
+"""ByteBuffer: growable bytes, a Vec of 'B' with the interface of bytes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ A = TypeVar("A", bound=Allocator, covariant=True)
 
 @mypyc_attr(native_class=True)
 class ByteBuffer(Closing, Generic[A]):
-    """Bytes that grow. `vec` is the Vec behind them, for everything else that a Vec can do."""
+    """Bytes that grow. `vec` is the Vec that holds them, with all else that a Vec can do."""
 
     __slots__ = ("vec",)
 
@@ -32,6 +32,8 @@ class ByteBuffer(Closing, Generic[A]):
 
     def write(self, data: ReadableBuffer) -> int:
         """Append bytes and return where they start."""
+        if isinstance(data, bytes):
+            return self.vec.extend_bytes(data)
         source = as_items(data, "B")
         start = len(self.vec)
         self.vec.extend(source)

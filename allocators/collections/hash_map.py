@@ -102,7 +102,10 @@ class HashMap(Closing, Generic[A]):
     def _entry(self, key: i64) -> i64:
         """The number of a key's entry, or -1."""
         slot = self._find(key)
-        return -1 if slot < 0 else load_u32(self._slots.cells.pointer, slot) - 1
+        # No conditional expressions of -1 and an i64: mypyc makes objects of both.
+        if slot < 0:
+            return -1
+        return load_u32(self._slots.cells.pointer, slot) - 1
 
     def _entry_of(self, key: SupportsIndex) -> i64:
         """The number of a key's entry, or -1; no number that is not a key has one."""
@@ -127,7 +130,9 @@ class HashMap(Closing, Generic[A]):
         if key < 0:
             raise OverflowError(f"a key is not negative: {key}")
         entry = self._entry(key)
-        return default if entry < 0 else self._values.get_i64(entry)
+        if entry < 0:
+            return default
+        return self._values.get_i64(entry)
 
     def set_i64(self, key: i64, value: i64) -> None:
         """`set` for compiled callers. Raises ValueError if one of them is negative."""

@@ -93,7 +93,9 @@ class Interner(Closing, Generic[A]):
     def find(self, text: bytes) -> int:
         """The id of `text`, or -1 if it has none."""
         slot = self._find(text, hash(text))
-        return -1 if slot < 0 else load_u32(self._slots.cells.pointer, slot) - 1
+        if slot < 0:
+            return -1
+        return load_u32(self._slots.cells.pointer, slot) - 1
 
     def _find(self, text: bytes, hashed: i64) -> i64:
         """The slot that holds `text`, or the free one where it belongs; -1 while there are none.
@@ -127,7 +129,9 @@ class Interner(Closing, Generic[A]):
 
     def _is(self, id: i64, text: bytes) -> bool:
         """Whether an id, which there is, belongs to these bytes."""
-        start: i64 = 0 if id == 0 else load_u32(self._end_cells.pointer, id - 1)
+        start: i64 = 0
+        if id > 0:
+            start = load_u32(self._end_cells.pointer, id - 1)
         end = load_u32(self._end_cells.pointer, id)
         if end > self._text_cells.storage.length:
             raise _overwritten()
@@ -160,7 +164,9 @@ class Interner(Closing, Generic[A]):
         number: int = id if isinstance(id, int) else plain_int(id)
         if not 0 <= number < len(self._ends):
             raise IndexError(f"no byte string has id {number_text(number)}; there are {len(self._ends)}")
-        start: i64 = 0 if number == 0 else self._end_cells.get_i64(number - 1)
+        start: i64 = 0
+        if number > 0:
+            start = self._end_cells.get_i64(number - 1)
         end = self._end_cells.get_i64(number)
         if start > end or end > len(self._bytes):
             raise _overwritten()

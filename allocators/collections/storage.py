@@ -103,8 +103,8 @@ class Storage(Uncopyable, Generic[A]):
 
         With `zeroed`, a container without a block gets one that is all zero.
 
-        Raises `MisuseError` if the allocator returns a block that is too small, or read-only. It is given back, and
-        the container is empty.
+        If the allocator returns a block that is too small or read-only, it is given back, the container is empty, and
+        this raises `MisuseError` or TypeError.
         """
         block = self.held
         if block is None:
@@ -136,8 +136,12 @@ class Storage(Uncopyable, Generic[A]):
                 self.held = _NO_BLOCK
                 self.layout = _NO_BYTES
                 self.length = 0
+                misfit = f"{self.allocator!r} has returned {block!r} for {layout!r}"
+                readonly = view.readonly
                 self.allocator.deallocate(block, layout)
-                raise MisuseError(f"{self.allocator!r} has returned {block!r} for {layout!r}, or cannot write to it")
+                if readonly:
+                    raise TypeError("cannot modify read-only memory")
+                raise MisuseError(misfit)
 
     def view(self, format: str) -> memoryview:
         """A fresh view of the requested bytes, as items of one machine type; an empty one without a block."""

@@ -22,7 +22,7 @@ from allocators.closing import Closing
 from allocators.collections.storage import Cells, Storage, as_count, needed, plain_slice, release_view
 from allocators.errors import LayoutError, MisuseError
 from allocators.layout import ITEM_SIZES, MAX_SIZE, items_layout, number_text
-from allocators.memory import index_in, load_item, move, repeat, store_float, store_int, store_item
+from allocators.memory import index_in, load_item, move, repeat, store_bytes, store_float, store_int, store_item
 from allocators.protocol import Allocator
 from allocators.uncopyable import Uncopyable
 
@@ -211,11 +211,29 @@ class Vec(Closing, Generic[A]):
         return item
 
     def extend(self, items: ReadableBuffer | Iterable[SupportsIndex | SupportsFloat]) -> None:
-        """Add many items: a buffer of this format (or of bytes for 'B') by one copy, anything else one by one.
+        """Add many items: a buffer of this format (or bytes for 'B') by one copy, anything else item by item.
 
         Where an item does not fit, nothing is added.
         """
         self._splice(MAX_SIZE, items)
+
+    def extend_bytes(self, text: bytes) -> int:
+        """Append bytes to a Vec of 'B', and return where they start."""
+        if self.format != "B":
+            raise TypeError(f"items of format {self.format!r} are no bytes")
+        self._storage.check()
+        count = len(text)
+        if count == 0:
+            return self._storage.length
+        self.reserve(count)
+        # Not before now: the allocator may have used the Vec itself.
+        start: int = self._storage.length
+        if count > self.capacity - start:
+            raise MisuseError("the allocator of a Vec has added to it while it grew")
+        self._storage.check()
+        store_bytes(self.cells.pointer, start, text)
+        self._storage.length = start + count
+        return start
 
     def extend_from(self, source: Vec[Any], start: SupportsIndex = 0) -> None:
         """Append what another Vec has from `start` on, by one copy if both have the same format.
