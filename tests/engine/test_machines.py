@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,31 @@ def test_a_program_that_llvm_would_take_long_for_is_interpreted() -> None:
     notes: list[str] = []
     assert chosen("\n".join([*functions, SMALL]), RunOptions(note=notes.append)) is InterpreterMachine
     assert notes == ["the engine jit would take long to compile so large a program"]
+
+
+def test_a_long_chain_of_operations_is_compiled_in_a_small_stack() -> None:
+    length = 20_000
+    forms = ("x{} + m", "x{} * m", "x{} - 3", "m - x{}", "x{} / 3")
+    chain = "\n".join([f"let x{index + 1} = {forms[index % 5].format(index)}" for index in range(length)])
+    source = f"fn f(n:Int m:Int) Int {{ let x0 = n\n{chain}\nx{length} }}"
+    results: list[Any] = []
+
+    def work() -> None:
+        with garden.Engine(engine="jit").compile(source) as program:
+            results.append(program["f"](5, 2))
+
+    before = threading.stack_size(1 << 20)
+    try:
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    finally:
+        threading.stack_size(before)
+    value = 5
+    for _ in range(length // 5):
+        value = 2 - ((value + 2) * 2 - 3)
+        value = abs(value) // 3 * (1 if value >= 0 else -1)
+    assert results == [value]
 
 
 def test_an_engine_of_another_name_is_refused() -> None:

@@ -47,6 +47,10 @@ _SPARE_SLOTS: Final = 64
 _SLOTS_PER_KEY: Final = 16
 #: Instructions of a function of which a copy is inlined into it.
 _SMALL: Final = 60
+#: Lines of LLVM text of a block and of a function. LLVM does not optimise functions beyond them: it would take time for
+#: the square of the length, and recurse as deep as values depend on each other, until the stack overflows.
+_LONGEST_BLOCK: Final = 2000
+_LONGEST_FUNCTION: Final = 50_000
 
 
 def llvm_type(type: int) -> str:
@@ -248,6 +252,9 @@ class Translator:
             attributes = " noinline minsize optsize"
         if self._backtrace:
             attributes = ' noinline "frame-pointer"="all" "disable-tail-calls"="true"'
+        lengths = [lines.count("\n") for _, lines in parts]
+        if max(lengths) > _LONGEST_BLOCK or sum(lengths) > _LONGEST_FUNCTION:
+            attributes = f"{attributes.replace(' noinline', '')} optnone noinline"
         text = [
             *self._data,
             f'define internal fastcc {signature.result} @"{signature.name}"({parameters}{where}){attributes} {{\n',
