@@ -30,7 +30,7 @@ from allocators._mypyc import i64, mypyc_attr
 from allocators.base import BaseAllocator, as_base, check_grow, check_shrink, unfit
 from allocators.block import DANGLING, Block, Lease, Region, empty_lease, foreign, lease_of, released, zero
 from allocators.chunk import Chunk, Departures, Run, revoked
-from allocators.errors import AllocError, LayoutError, MisuseError
+from allocators.errors import AllocError, LayoutError, MisuseError, caused_by
 from allocators.layout import MAX_SIZE, Layout
 from allocators.memory import Pointer, pointer, store_i64
 from allocators.protocol import Allocator
@@ -312,9 +312,7 @@ class Arena(BaseAllocator, Generic[A]):
         limit = self.allocated_bytes if self._fixed_size else None
         reason = "" if refusal is None else f"the parent refuses: {refusal}"
         error = AllocError("arena", layout, limit=limit, in_use=self.used_bytes, reason=reason)
-        # In so many words: compiled code does not do what `raise ... from` says.
-        error.__cause__ = refusal
-        return error
+        return caused_by(error, refusal)
 
     def deallocate(self, block: Block, layout: Layout) -> None:
         region = block.region

@@ -18,7 +18,7 @@ from allocators._mypyc import i64, mypyc_attr
 from allocators.base import BaseAllocator, as_base, check_grow, check_shrink, unfit
 from allocators.block import DANGLING, Block, Lease, empty_lease, foreign, lease_of, released
 from allocators.chunk import Chunk, Departures, Run, revoked
-from allocators.errors import AllocError, LayoutError
+from allocators.errors import AllocError, LayoutError, caused_by
 from allocators.layout import Layout
 from allocators.protocol import Allocator
 from allocators.reset import NEWEST, ResetPolicy, kept_bytes
@@ -193,7 +193,7 @@ class BumpAlloc(BaseAllocator, Generic[A]):
         try:
             block = self._up.allocate(layout)
         except MemoryError as refusal:
-            raise self._exhausted(layout, refusal) from refusal
+            raise self._exhausted(layout, refusal)
         return self._adopt_large(block, layout)
 
     def _adopt_large(self, block: Block, layout: Layout) -> Block:
@@ -213,9 +213,7 @@ class BumpAlloc(BaseAllocator, Generic[A]):
 
     def _exhausted(self, layout: Layout, refusal: MemoryError) -> AllocError:
         error = AllocError("bump", layout, in_use=self.used_bytes, reason=f"the parent refuses: {refusal}")
-        # In so many words: compiled code does not do what `raise ... from` says.
-        error.__cause__ = refusal
-        return error
+        return caused_by(error, refusal)
 
     def deallocate(self, block: Block, layout: Layout) -> None:
         region = block.region
@@ -307,7 +305,7 @@ class BumpAlloc(BaseAllocator, Generic[A]):
             if not large.revoked:
                 large.block.region.renew(lease)
             if isinstance(error, MemoryError):
-                raise self._exhausted(new, error) from error
+                raise self._exhausted(new, error)
             raise
         lease.close()
         if self._large.get(large.start) is large:

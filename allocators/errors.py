@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -25,6 +27,15 @@ class Portable:
 def _remade(kind: type[BaseException], args: tuple[Any, ...]) -> BaseException:
     """An exception with these `args`, without its constructor; its attributes come after."""
     return kind.__new__(kind, *args)
+
+
+E = TypeVar("E", bound=BaseException)
+
+
+def caused_by(error: E, cause: BaseException | None) -> E:
+    """The error with its cause, for `raise caused_by(error, cause)`: compiled modules ignore `raise ... from`."""
+    error.__cause__ = cause
+    return error
 
 
 class LayoutError(ValueError):

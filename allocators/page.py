@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final, SupportsIndex
 from allocators._mypyc import i64, mypyc_attr
 from allocators.base import BaseAllocator, check_grow, check_shrink, part_end, unfit
 from allocators.block import Block, Region, address_of, dangling, released, zero
-from allocators.errors import AllocError, MisuseError
+from allocators.errors import AllocError, MisuseError, caused_by
 from allocators.layout import Layout
 from allocators.mapping import PAGE_SIZE, PROTECTIONS, map_pages, protect_pages
 
@@ -75,7 +75,7 @@ class PageAlloc(BaseAllocator):
         try:
             mapping = map_pages(size + slack)
         except (OSError, OverflowError, ValueError) as error:
-            raise AllocError("page", layout, in_use=self._allocated, reason=str(error)) from None
+            raise caused_by(AllocError("page", layout, in_use=self._allocated, reason=str(error)), None)
         return self._adopt(mapping, size, align, layout.size)
 
     def _adopt(self, mapping: mmap.mmap, size: int, align: int, asked: int) -> Block:
@@ -189,7 +189,7 @@ class PageAlloc(BaseAllocator):
             if isinstance(error, BufferError):
                 # Views are alive, so the pages must stay where they are.
                 return self._move(block, old, new, kept)
-            raise AllocError("page", new, in_use=self._allocated, reason=str(error)) from None
+            raise caused_by(AllocError("page", new, in_use=self._allocated, reason=str(error)), None)
         region.close()
         del self._live[block.address]
         del self._asked[block.address]

@@ -21,7 +21,7 @@ from allocators._mypyc import i64, mypyc_attr
 from allocators.base import BaseAllocator, as_base, check_grow, check_shrink, unfit
 from allocators.block import Block, Lease, Region, dangling, empty_lease, released
 from allocators.chunk import Chunk, Departures, NoFinalisers, Run, revoked
-from allocators.errors import AllocError, MisuseError
+from allocators.errors import AllocError, MisuseError, caused_by
 from allocators.layout import Layout
 from allocators.protocol import Allocator
 from allocators.reset import ALL, ResetPolicy, kept_bytes
@@ -218,9 +218,7 @@ class PoolAllocator(BaseAllocator, Generic[A]):
     def _exhausted(self, layout: Layout, refusal: MemoryError) -> AllocError:
         in_use = self._live * self._stride
         error = AllocError("pool", layout, in_use=in_use, reason=f"the parent refuses: {refusal}")
-        # In so many words: compiled code does not do what `raise ... from` says.
-        error.__cause__ = refusal
-        return error
+        return caused_by(error, refusal)
 
     def deallocate(self, block: Block, layout: Layout) -> None:
         region = block.region

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Final, SupportsIndex
 from allocators._mypyc import i64, mypyc_attr
 from allocators.base import BaseAllocator, check_grow, check_shrink
 from allocators.block import Block, Lease, Region, dangling, empty_lease, released
-from allocators.errors import AllocError, MisuseError
+from allocators.errors import AllocError, MisuseError, caused_by
 from allocators.layout import Layout, number_text
 from allocators.memory import KINDS, Pointer, load_i64, pointer, store_i64, store_item
 from allocators.reset import ResetPolicy
@@ -185,7 +185,7 @@ class StackAlloc(BaseAllocator):
             # A copy, made before anything else: the words may be the caller's code, which may use this stack.
             packed = array("q", [plain_int(word) for word in words])
         except OverflowError as error:
-            raise ValueError(f"a word does not fit 64 bits: {error}") from None
+            raise caused_by(ValueError(f"a word does not fit 64 bits: {error}"), None)
         count: i64 = len(packed)
         cursor = self._cursor
         if count > (self._end - cursor) >> 3:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from allocators import MisuseError, Pages
 from allocators.base import as_pages
+from allocators.errors import caused_by
 from garden.errors import EngineError, ImageError
 from garden.native.cache import Cache
 from garden.native.target import host_target
@@ -62,10 +63,10 @@ def _make(engine: str, compilation: Compilation, options: RunOptions, whole: boo
             return _jit(compilation, options, target, pages, whole)
         return _interpreter(compilation, options, target, pages)
     except ImportError as error:
-        raise EngineError(f"the engine {engine} needs llvmlite: {error}") from error
+        raise caused_by(EngineError(f"the engine {engine} needs llvmlite: {error}"), error)
     except (ImageError, MisuseError) as error:
         # Misused is an allocator for the stage `native` that cannot protect pages.
-        raise EngineError(f"the engine {engine} cannot load its code: {error}") from error
+        raise caused_by(EngineError(f"the engine {engine} cannot load its code: {error}"), error)
 
 
 def is_for_jit(compilation: Compilation, engine: str) -> bool:

@@ -58,6 +58,12 @@ def test_what_a_module_says_about_compiling_is_true(path: Path) -> None:
         assert line.endswith(".")
 
 
+@pytest.mark.parametrize("path", [path for path in sources() if not stays_in_python(path)], ids=module_name)
+def test_compiled_modules_name_the_cause_of_an_error_by_caused_by(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    assert [node.lineno for node in ast.walk(tree) if isinstance(node, ast.Raise) and node.cause is not None] == []
+
+
 @pytest.mark.parametrize("path", sources(), ids=module_name)
 def test_docstrings_can_be_read_at_run_time(path: Path) -> None:
     name = module_name(path)

@@ -18,7 +18,7 @@ from typing import Any, Final, Generic, Self, TypeVar
 from allocators._mypyc import i64, mypyc_attr
 from allocators.base import BaseAllocator, as_base, as_pages, close_parent, owned_by
 from allocators.block import Block, Region, released
-from allocators.errors import MisuseError
+from allocators.errors import MisuseError, caused_by
 from allocators.layout import Layout
 from allocators.protocol import Access, Allocator
 from allocators.reset import ResetPolicy
@@ -66,7 +66,7 @@ class Adaptor(BaseAllocator, Generic[A]):
             return as_pages(self._parent).page_size
         except MisuseError as error:
             # As if the attribute were missing, so that an adaptor satisfies `Pages` only if its parent does.
-            raise AttributeError(str(error)) from None
+            raise caused_by(AttributeError(str(error)), None)
 
     def protect(self, block: Block, access: Access, offset: int = 0, size: int | None = None) -> None:
         """Forward to the parent; `MisuseError` if it does not hand out whole pages."""

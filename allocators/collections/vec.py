@@ -20,7 +20,7 @@ from allocators._mypyc import i64, mypyc_attr
 from allocators.block import DANGLING
 from allocators.closing import Closing
 from allocators.collections.storage import Cells, Storage, as_count, needed, plain_slice, release_view
-from allocators.errors import LayoutError, MisuseError
+from allocators.errors import LayoutError, MisuseError, caused_by
 from allocators.layout import ITEM_SIZES, MAX_SIZE, items_layout, number_text
 from allocators.memory import index_in, load_item, move, repeat, store_bytes, store_float, store_int, store_item
 from allocators.protocol import Allocator
@@ -503,7 +503,7 @@ def as_items(items: ReadableBuffer | Iterable[SupportsIndex | SupportsFloat], fo
     try:
         return memoryview(array(format, list(values)))
     except OverflowError as error:
-        raise ValueError(f"an item does not fit format {format!r}: {error}") from None
+        raise caused_by(ValueError(f"an item does not fit format {format!r}: {error}"), None)
 
 
 def as_item(item: SupportsIndex | SupportsFloat, format: str) -> Any:

@@ -30,6 +30,7 @@ from allocators._mypyc import i64, mypyc_attr
 from allocators.block import address_of
 from allocators.collections import Vec
 from allocators.collections.storage import release_view
+from allocators.errors import caused_by
 from allocators.uncopyable import Uncopyable
 from garden.common import NOWHERE
 from garden.errors import Trap
@@ -207,7 +208,7 @@ class Heap(Uncopyable, Generic[A]):
         try:
             block = self.allocator.allocate(Layout(size, 8))
         except (MemoryError, LayoutError) as error:
-            raise Trap("T0003", f"the allocator of the program is exhausted: {error}") from error
+            raise caused_by(Trap("T0003", f"the allocator of the program is exhausted: {error}"), error)
         chunk = _Chunk(block.address, block.view[:size], block)
         index = bisect_right(self._starts, chunk.address)
         self._starts.insert(index, chunk.address)
@@ -323,7 +324,7 @@ class Heap(Uncopyable, Generic[A]):
         try:
             table.fill(0, 2 * slots)
         except MemoryError as error:
-            raise Trap("T0003", f"no memory for another Str: {error}") from error
+            raise caused_by(Trap("T0003", f"no memory for another Str: {error}"), error)
         return table
 
     def _grow_table(self) -> None:
@@ -429,7 +430,7 @@ class Heap(Uncopyable, Generic[A]):
         try:
             self._intern_constants()
         except MemoryError as error:
-            raise Trap("T0003", f"no memory for the constant strings: {error}") from error
+            raise caused_by(Trap("T0003", f"no memory for the constant strings: {error}"), error)
 
     def _drop_chunks(self, kept: _Chunk) -> None:
         """Give all chunks back but the constant strings and one more."""

@@ -26,6 +26,7 @@ from allocators import Allocator
 from allocators._mypyc import i64, mypyc_attr
 from allocators.closing import Closing
 from allocators.collections import Vec
+from allocators.errors import caused_by
 from garden.bytecode import ops as bytecode
 from garden.bytecode.code import Code
 from garden.bytecode.ops import (
@@ -166,7 +167,7 @@ class ReferenceMachine(Closing, Generic[A]):
         try:
             self._stack.push_all(words[: REGISTER_ARGUMENTS - 1 : -1])
         except MemoryError as error:
-            raise self._located(spill_overflow(error)) from error
+            raise caused_by(self._located(spill_overflow(error)), error)
 
     def reset(self) -> None:
         """Forget everything of former runs: the heap, the stacks, output that has not been written."""
@@ -190,9 +191,9 @@ class ReferenceMachine(Closing, Generic[A]):
             finally:
                 self.runtime.output.flush()
         except Trap as raised:
-            raise self._located(raised) from raised.__cause__
+            raise self._located(raised)
         except KeyboardInterrupt:
-            raise self._located(trap(INTERRUPTED)) from None
+            raise caused_by(self._located(trap(INTERRUPTED)), None)
         result: int = self._registers.data[0]
         return result
 
@@ -450,7 +451,7 @@ class ReferenceMachine(Closing, Generic[A]):
             # Of a host function, or of the handler of a signal, it is what it is.
             if op in (bytecode.SYS, bytecode.NOP):
                 raise
-            raise spill_overflow(error) from error
+            raise caused_by(spill_overflow(error), error)
         except KeyboardInterrupt:
             # It comes in a host function, or between two instructions, where the next one is as good a place.
             if op != bytecode.SYS:

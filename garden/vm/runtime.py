@@ -9,6 +9,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from allocators import Allocator
 from allocators._mypyc import mypyc_attr
+from allocators.errors import caused_by
 from allocators.uncopyable import Uncopyable
 from garden.host import HostFunction
 from garden.output import Output
@@ -50,4 +51,4 @@ class Runtime(Uncopyable, Generic[A]):
         try:
             return to_word(self.heap, function.result, result)
         except (TypeError, ValueError, OverflowError) as error:
-            raise TypeError(f"{function.path} has returned a wrong value: {error}") from error
+            raise caused_by(TypeError(f"{function.path} has returned a wrong value: {error}"), error)

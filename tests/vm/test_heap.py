@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from allocators import AllocError, Layout, PageAlloc
+from allocators import AllocError, Layout, LimitAllocator, PageAlloc
 from allocators.collections import Vec
 from garden.errors import Trap
 from garden.vm import heap as heap_module
@@ -213,6 +213,14 @@ def test_a_word_that_is_no_str_traps(ledger: Any) -> None:
     for bad in (address, 0, 1):
         with pytest.raises(Trap, match="T0005"):
             heap.str_text(bad)
+    heap.close()
+
+
+def test_a_trap_names_the_refusal_that_caused_it() -> None:
+    heap = Heap(LimitAllocator(PageAlloc(), 1 << 16))
+    with pytest.raises(Trap, match="T0003") as caught:
+        heap.alloc(1 << 17)
+    assert isinstance(caught.value.__cause__, AllocError)
     heap.close()
 
 

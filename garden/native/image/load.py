@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ctypes
 
+from allocators.errors import caused_by
 from allocators.mapping import PAGE_SIZE, PROTECTIONS, address_of_pages, map_pages, protect_pages
 from garden.errors import ImageError
 from garden.native.image.elf import ABSOLUTE, NOWHERE, UNDEFINED, parse
@@ -57,7 +58,7 @@ class _SystemMemory:
         try:
             self._mapping: Final = map_pages(size)
         except OSError as error:
-            raise ImageError(f"the system has no {size} bytes for the image: {error}") from error
+            raise caused_by(ImageError(f"the system has no {size} bytes for the image: {error}"), error)
         self.address: Final = address_of_pages(self._mapping)
 
     def view(self) -> memoryview:
@@ -96,7 +97,7 @@ class Image:
             try:
                 memory.seal(placement.data)
             except (OSError, NotImplementedError) as error:
-                raise ImageError(f"code cannot be made executable: {error}") from error
+                raise caused_by(ImageError(f"code cannot be made executable: {error}"), error)
             if host == AARCH64:
                 _flush_instruction_cache(base, base + placement.code_end)
         except BaseException:
