@@ -199,4 +199,10 @@ def extensions() -> list[Extension]:
     return compiled
 
 
-setup(ext_modules=extensions(), options={"build_ext": {"parallel": os.cpu_count()}})
+def main() -> None:
+    """Run the command that setuptools was given."""
+    setup(ext_modules=extensions(), options={"build_ext": {"parallel": os.cpu_count()}})
+
+
+if __name__ == "__main__":
+    main()

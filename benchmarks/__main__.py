@@ -7,6 +7,7 @@ from pathlib import Path
 
 BENCHMARKS = {
     "allocators": "nanoseconds and bytes per block, beside what Python offers otherwise",
+    "containers": "nanoseconds per item, from Python and from compiled code, beside list, array, dict and numpy",
     "arena": "cached cursor and start against the same arena through its chunk",
     "languages": "garden's engines beside Lua, JavaScript, Python and C, on nine workloads",
     "startup": "how long an empty program takes to start, beside Python and other languages",
