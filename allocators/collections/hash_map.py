@@ -48,7 +48,7 @@ class HashMap(Closing, Generic[A]):
         self._entries: Final[Table[A]] = Table(allocator, "QQ")
         self._keys: Final = self._entries.cells[0]
         self._values: Final = self._entries.cells[1]
-        self._slots: Slots[A] = Slots(allocator)
+        self._slots: Slots = Slots(allocator)
         entries = plain_int(capacity)
         if entries:
             try:
@@ -268,7 +268,7 @@ class HashMap(Closing, Generic[A]):
 
     def _rehash(self, count: int) -> None:
         """Replace the slots by others for `count` entries."""
-        slots: Slots[A] = Slots(self.allocator)
+        slots: Slots = Slots(self.allocator)
         try:
             slots.make(count)
             # Not before now: the allocator may have used the map itself.

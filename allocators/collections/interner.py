@@ -45,7 +45,7 @@ class Interner(Closing, Generic[A]):
         self._bytes: Final[ByteBuffer[A]] = ByteBuffer(allocator)
         self._ends: Final[Vec[A]] = Vec(allocator, "I")
         self._hashes: Final[Vec[A]] = Vec(allocator, "q")
-        self._slots: Slots[A] = Slots(allocator)
+        self._slots: Slots = Slots(allocator)
         #: The same memory, with fewer steps to it.
         self._text_cells: Final = self._bytes.vec.cells
         self._end_cells: Final = self._ends.cells
@@ -138,7 +138,7 @@ class Interner(Closing, Generic[A]):
         return end - start == len(text) and equal_bytes(self._text_cells.pointer, start, text)
 
     def _rehash(self) -> None:
-        slots: Slots[A] = Slots(self.allocator)
+        slots: Slots = Slots(self.allocator)
         try:
             slots.make(max(_FIRST, self._slots.mask + 1))
             self._slots.check_open()

@@ -22,14 +22,12 @@ Python's hashes of bytes do.
 
 from __future__ import annotations
 
-from typing import Final, Generic, TypeVar
+from typing import Final
 
 from allocators._mypyc import i64, mypyc_attr
 from allocators.collections.vec import Vec
 from allocators.memory import load_u32, store_u32
 from allocators.protocol import Allocator
-
-A = TypeVar("A", bound=Allocator, covariant=True)
 
 _FEWEST: Final = 16
 
@@ -63,7 +61,7 @@ def size_for(count: i64) -> i64:
 
 
 @mypyc_attr(native_class=True)
-class Slots(Generic[A]):
+class Slots:
     """Where numbers are by their hashes. `mask` is the number of slots less 1, -1 while there is no memory.
 
     `cells` are the numbers + 1, for tables that probe without a call per slot.
@@ -71,8 +69,8 @@ class Slots(Generic[A]):
 
     __slots__ = ("_numbers", "cells", "mask")
 
-    def __init__(self, allocator: A) -> None:
-        self._numbers: Final[Vec[A]] = Vec(allocator, "I")
+    def __init__(self, allocator: Allocator) -> None:
+        self._numbers: Final[Vec[Allocator]] = Vec(allocator, "I")
         self.cells: Final = self._numbers.cells
         self.mask: i64 = -1
 

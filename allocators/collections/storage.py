@@ -17,7 +17,7 @@ becomes of views.
 from __future__ import annotations
 
 from operator import index as plain_int
-from typing import Any, Final, Generic, SupportsIndex, TypeVar
+from typing import Any, Final, SupportsIndex
 
 from allocators._mypyc import i64, mypyc_attr
 from allocators.block import DANGLING, RELEASED, Block, empty_region
@@ -34,10 +34,7 @@ from allocators.memory import (
     store_int,
     store_item,
 )
-from allocators.protocol import Allocator
 from allocators.uncopyable import Uncopyable
-
-A = TypeVar("A", bound=Allocator, covariant=True)
 
 FIRST_CAPACITY: Final = 8
 
@@ -48,21 +45,24 @@ _NO_BYTES: Final = Layout(0, 1)
 
 
 @mypyc_attr(native_class=True)
-class Storage(Uncopyable, Generic[A]):
+class Storage(Uncopyable):
     """At most one block of an allocator. Zero bytes are no block: an empty container never touches its allocator.
 
-    `length` is the number of items, or rows. `held` is the block during an operation of several steps; `block` is then
-    one that has ended, which keeps everybody else out.
+    `length` is the number of items, or rows; the block has room for `capacity`. `held` is the block during an operation
+    of several steps; `block` is then one that has ended, which keeps everybody else out.
     """
 
-    __slots__ = ("allocator", "block", "closed", "held", "layout", "length")
+    # Not generic: mypyc gives generic classes a __dict__, and does not know which attributes they always have.
+    __slots__ = ("allocator", "block", "capacity", "closed", "held", "layout", "length")
 
-    def __init__(self, allocator: A) -> None:
-        self.allocator: Final[A] = allocator
+    def __init__(self, allocator: Any) -> None:
+        #: What the container was given, for its `allocator`.
+        self.allocator: Final[Any] = allocator
         self.block = _NO_BLOCK
         self.held: Block | None = None
         self.layout = _NO_BYTES
         self.length: i64 = 0
+        self.capacity: i64 = 0
         self.closed = False
 
     def unusable(self) -> MisuseError:
@@ -158,6 +158,7 @@ class Storage(Uncopyable, Generic[A]):
         self.block = _ENDED
         self.layout = _NO_BYTES
         self.length = 0
+        self.capacity = 0
         if layout.size > 0 and block.region.memory is not None:
             self.allocator.deallocate(block, layout)
 
@@ -175,7 +176,7 @@ class Cells(Uncopyable):
 
     __slots__ = ("_float", "format", "high", "kind", "low", "pointer", "size", "storage", "view")
 
-    def __init__(self, storage: Storage[Any], format: str) -> None:
+    def __init__(self, storage: Storage, format: str) -> None:
         self.storage: Final = storage
         self.format: Final = format
         size = ITEM_SIZES[format]

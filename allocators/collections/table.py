@@ -41,7 +41,7 @@ class Table(Closing, Generic[A]):
     `cells` has typed access to the items of each column, for compiled callers.
     """
 
-    __slots__ = ("_columns", "_plain_ints", "_row_size", "_storage", "capacity", "cells", "formats")
+    __slots__ = ("_columns", "_plain_ints", "_row_size", "_storage", "cells", "formats")
 
     def __init__(self, allocator: A, formats: str, capacity: SupportsIndex = 0) -> None:
         if not formats:
@@ -55,9 +55,8 @@ class Table(Closing, Generic[A]):
         #: Whether a plain int can be written to every column as it is.
         self._plain_ints: Final = "f" not in formats and "d" not in formats
         self._row_size: Final = row_size
-        self._storage: Final[Storage[A]] = Storage(allocator)
+        self._storage: Final = Storage(allocator)
         self.cells: Final = [Cells(self._storage, format) for format in formats]
-        self.capacity: i64 = 0
         self._columns = [cells.view for cells in self.cells]
         rows = plain_int(capacity)
         if rows:
@@ -65,7 +64,13 @@ class Table(Closing, Generic[A]):
 
     @property
     def allocator(self) -> A:
-        return self._storage.allocator
+        allocator: A = self._storage.allocator
+        return allocator
+
+    @property
+    def capacity(self) -> int:
+        """How many rows fit before the table must grow."""
+        return self._storage.capacity
 
     @property
     def columns(self) -> list[memoryview]:
@@ -97,7 +102,7 @@ class Table(Closing, Generic[A]):
         memory = self._storage.view("B")
         columns = []
         start = 0
-        capacity: int = self.capacity if memory.nbytes else 0
+        capacity: int = self._storage.capacity if memory.nbytes else 0
         for cells in self.cells:
             end = start + ITEM_SIZES[cells.format] * capacity
             column = memory[start:end].cast(cells.format)  # type: ignore[call-overload]
@@ -109,7 +114,7 @@ class Table(Closing, Generic[A]):
     def _set_capacity(self, rows: int) -> None:
         """Resize to `rows`, rounded up to 8, and move every column to its new place."""
         capacity = (rows + 7) & -8
-        before: int = self.capacity
+        before: int = self._storage.capacity
         layout = items_layout(capacity, self._row_size, 8)
         storage = self._storage
         storage.hold()
@@ -120,11 +125,11 @@ class Table(Closing, Generic[A]):
             storage.resize(layout)
         finally:
             if storage.layout is layout:
-                self.capacity = capacity
+                self._storage.capacity = capacity
                 if capacity > before:
                     self._move_columns(before, capacity)
             elif storage.layout.size == 0:
-                self.capacity = 0
+                self._storage.capacity = 0
             elif capacity < before:
                 self._move_columns(capacity, before)
             self._look()
@@ -165,8 +170,8 @@ class Table(Closing, Generic[A]):
         """
         count = as_count(additional, "the number of rows to reserve room for")
         self._storage.check()
-        capacity = needed(self._storage.length, count, self.capacity)
-        if capacity > self.capacity:
+        capacity = needed(self._storage.length, count, self._storage.capacity)
+        if capacity > self._storage.capacity:
             self._set_capacity(capacity)
 
     def add(self) -> int:
@@ -177,7 +182,7 @@ class Table(Closing, Generic[A]):
 
     def _new_row(self) -> i64:
         """The index of the next row; there is room for it. Raises `MisuseError` if the table may not be used."""
-        while self._storage.length == self.capacity:
+        while self._storage.length == self._storage.capacity:
             self.reserve(1)
         if self._storage.block.region.memory is None:
             raise self._storage.unusable()
@@ -254,7 +259,7 @@ class Table(Closing, Generic[A]):
             return self._storage.length
         self.reserve(copies)
         start: int = self._storage.length
-        if copies > self.capacity - start:
+        if copies > self._storage.capacity - start:
             raise MisuseError("the allocator of a table has added to it while it grew")
         self._storage.check()
         for cells, item in zip(self.cells, row_items, strict=True):
@@ -339,22 +344,20 @@ class Table(Closing, Generic[A]):
     def shrink_to_fit(self) -> None:
         """Give back the capacity behind the last row."""
         self._storage.check()
-        if self.capacity > (self._storage.length + 7) & -8:
+        if self._storage.capacity > (self._storage.length + 7) & -8:
             self._set_capacity(self._storage.length)
 
     def close(self) -> None:
         """Give the memory back; closing twice is harmless."""
         self._storage.check_not_held()
         self._release_views()
-        self._storage.length = 0
-        self.capacity = 0
         try:
             self._storage.close()
         finally:
             self._look()
 
     def __repr__(self) -> str:
-        return f"<Table of {self._storage.length} rows {self.formats!r}, capacity {self.capacity}>"
+        return f"<Table of {self._storage.length} rows {self.formats!r}, capacity {self._storage.capacity}>"
 
 
 @mypyc_attr(native_class=True)

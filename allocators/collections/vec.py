@@ -44,23 +44,28 @@ class Vec(Closing, Generic[A]):
     `cells` is typed access to the items, for compiled callers.
     """
 
-    __slots__ = ("_float", "_storage", "capacity", "cells", "format")
+    __slots__ = ("_float", "_storage", "cells", "format")
 
     def __init__(self, allocator: A, format: str, capacity: SupportsIndex = 0) -> None:
         if format not in ITEM_SIZES:
             raise LayoutError(f"unknown item format {format!r}, want one of {' '.join(ITEM_SIZES)}")
         self.format: Final = format
         self._float: Final = format in "fd"
-        self._storage: Final[Storage[A]] = Storage(allocator)
+        self._storage: Final = Storage(allocator)
         self.cells: Final = Cells(self._storage, format)
-        self.capacity: i64 = 0
         items = plain_int(capacity)
         if items:
             self._set_capacity(items)
 
     @property
     def allocator(self) -> A:
-        return self._storage.allocator
+        allocator: A = self._storage.allocator
+        return allocator
+
+    @property
+    def capacity(self) -> int:
+        """How many items fit before the Vec must grow."""
+        return self._storage.capacity
 
     @property
     def data(self) -> memoryview:
@@ -101,9 +106,9 @@ class Vec(Closing, Generic[A]):
         finally:
             self.cells.look(storage.view(self.format))
             if storage.layout is layout:
-                self.capacity = capacity
+                self._storage.capacity = capacity
             elif storage.layout.size == 0:
-                self.capacity = 0
+                self._storage.capacity = 0
             storage.let_go()
 
     def reserve(self, additional: SupportsIndex) -> None:
@@ -114,8 +119,8 @@ class Vec(Closing, Generic[A]):
         """
         count = as_count(additional, "the number of items to reserve room for")
         self._storage.check()
-        capacity = needed(self._storage.length, count, self.capacity)
-        if capacity > self.capacity:
+        capacity = needed(self._storage.length, count, self._storage.capacity)
+        if capacity > self._storage.capacity:
             self._set_capacity(capacity)
 
     def _plain(self, item: SupportsIndex | SupportsFloat) -> Any:
@@ -132,7 +137,7 @@ class Vec(Closing, Generic[A]):
         plain: Any = item
         if self._float or not isinstance(item, int):
             plain = self._plain(item)
-        while self._storage.length == self.capacity:
+        while self._storage.length == self._storage.capacity:
             self.reserve(1)
         if self._storage.block.region.memory is None:
             raise self._storage.unusable()
@@ -145,7 +150,7 @@ class Vec(Closing, Generic[A]):
         if item < self.cells.low or item > self.cells.high:
             raise self.cells.unfit(item)
         length = self._storage.length
-        if length == self.capacity:
+        if length == self._storage.capacity:
             self.reserve(1)
             # The allocator may have used the Vec itself.
             self.append_i64(item)
@@ -160,7 +165,7 @@ class Vec(Closing, Generic[A]):
         if not self._float:
             raise TypeError(f"items of format {self.format!r} are no floats")
         length = self._storage.length
-        if length == self.capacity:
+        if length == self._storage.capacity:
             self.reserve(1)
             # The allocator may have used the Vec itself.
             self.append_f64(item)
@@ -228,7 +233,7 @@ class Vec(Closing, Generic[A]):
         self.reserve(count)
         # Not before now: the allocator may have used the Vec itself.
         start: int = self._storage.length
-        if count > self.capacity - start:
+        if count > self._storage.capacity - start:
             raise MisuseError("the allocator of a Vec has added to it while it grew")
         self._storage.check()
         store_bytes(self.cells.pointer, start, text)
@@ -251,7 +256,7 @@ class Vec(Closing, Generic[A]):
         self.reserve(count)
         # Not before now: the allocator may have used either of the two.
         length: int = self._storage.length
-        if first + count > len(source) or length + count > self.capacity:
+        if first + count > len(source) or length + count > self._storage.capacity:
             raise MisuseError("the allocator of a Vec has changed what is to be copied")
         self._storage.check()
         move(self.cells.size, self.cells.pointer, length, source.cells.pointer, first, count)
@@ -290,7 +295,7 @@ class Vec(Closing, Generic[A]):
 
     def _may_move(self, source: memoryview, at: int, count: int) -> bool:
         """Whether some bytes of `source` may be our own, and go elsewhere before they are copied."""
-        if at == self._storage.length and self._storage.length + count <= self.capacity:
+        if at == self._storage.length and self._storage.length + count <= self._storage.capacity:
             return False
         # These are what they are; anything else, such as a numpy array, may itself be looking at our bytes.
         return source.obj is self.cells.view.obj or not isinstance(source.obj, (bytes, bytearray, array, mmap.mmap))
@@ -389,7 +394,7 @@ class Vec(Closing, Generic[A]):
         self.reserve(copies)
         storage = self._storage
         start: int = storage.length
-        if copies > self.capacity - start:
+        if copies > self._storage.capacity - start:
             raise MisuseError("the allocator of a Vec has added to it while it grew")
         self.check_open()
         store_item(self.cells.kind, self.cells.pointer, start, plain)
@@ -399,9 +404,9 @@ class Vec(Closing, Generic[A]):
     def fill_zero(self, count: int) -> None:
         """Append zeros. The first block of a Vec comes zeroed from the allocator, so fresh pages stay untouched."""
         self.check_open()
-        if self.capacity == 0 and count > 0:
+        if self._storage.capacity == 0 and count > 0:
             self._set_capacity(count, zeroed=True)
-            if self.capacity >= count and self._storage.length == 0:
+            if self._storage.capacity >= count and self._storage.length == 0:
                 self._storage.length = count
                 return
         self.fill(0, count)
@@ -434,7 +439,7 @@ class Vec(Closing, Generic[A]):
     def shrink_to_fit(self) -> None:
         """Give back the capacity behind the last item."""
         self.check_open()
-        if self.capacity > self._storage.length:
+        if self._storage.capacity > self._storage.length:
             self._set_capacity(self._storage.length)
 
     @property
@@ -451,15 +456,13 @@ class Vec(Closing, Generic[A]):
         """Give the memory back; closing twice is harmless."""
         self._storage.check_not_held()
         release_view(self.cells.view)
-        self._storage.length = 0
-        self.capacity = 0
         try:
             self._storage.close()
         finally:
             self.cells.look(self._storage.view(self.format))
 
     def __repr__(self) -> str:
-        return f"<Vec of {self._storage.length} {self.format!r} items, capacity {self.capacity}>"
+        return f"<Vec of {self._storage.length} {self.format!r} items, capacity {self._storage.capacity}>"
 
 
 @mypyc_attr(native_class=True)

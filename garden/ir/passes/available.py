@@ -39,7 +39,7 @@ class Available:
         self._scratch: Final = scratch
         self._entries: Table[Allocator] = Table(scratch, "qIIqII")
         self._read_columns()
-        self._slots: Slots[Allocator] = Slots(scratch)
+        self._slots: Slots = Slots(scratch)
 
     def _read_columns(self) -> None:
         self._heads, self._a, self._b, self._imms, self._values, self._used = self._entries.columns
