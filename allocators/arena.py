@@ -427,9 +427,9 @@ class Arena(BaseAllocator, Generic[A]):
     def reset(self, policy: ResetPolicy = NEWEST) -> bool:
         """Revoke all blocks, and keep as much memory as the policy says: by default the newest chunk.
 
-        Where the policy wants anything else than that chunk, the arena gives back all of them, and asks the parent for
-        one of that size, rounded down to 16 bytes. False where the parent refuses: the arena is empty then, and can be
-        used. A chunk of fixed size always stays.
+        If the policy wants another capacity than that chunk's, the arena gives back all of them, and asks the parent
+        for one of that size, rounded down to 16 bytes. False if the parent refuses: the arena is empty then, and can
+        be used. A chunk of fixed size always stays.
         """
         if self._retired:
             raise self._unusable()

@@ -5,7 +5,7 @@ so there is no lock to wait for, and a finaliser may give an arena back at any m
 
 All arenas share one parent, behind a `LockedAllocator`, since a chunk can be wanted by several threads at once.
 
-An arena that comes back is reset, and another one goes on with the chunk that it has kept: whoever still holds the old
+An arena that comes back is reset, and another one continues with the chunk it kept: whoever still holds the old
 one cannot reach the next user's memory, it raises `MisuseError` from then on.
 
 What an idle arena keeps is for the reset policy to say: with the default, all of them end up with a chunk that holds
@@ -199,10 +199,10 @@ class ArenaPool(Closing, Generic[A]):
     def close(self) -> None:
         """Close all idle arenas; one that is still taken is closed when it comes back. Closing twice is harmless.
 
-        The parent is closed by nobody but its owner: taken arenas still need it.
+        Only the owner closes the parent: taken arenas still need it.
         """
         self._closed = True
-        # Whoever waits is woken, and wakes the next.
+        # A waiter wakes, and wakes the next one.
         self._signal()
         self._close_idle()
 

@@ -7,7 +7,7 @@ since its parent or somebody else owns it, hands out blocks through a lease, whi
 What raises, and what does not, once a block has ended:
 
 * Asking the block, or a container on it, raises `MisuseError`: `Block.view`, and every operation of a container that
-  looks at its items or changes them, `data` and `columns` included. The question is asked anew each time, for one
+  looks at its items or changes them, `data` and `columns` included. The question is asked again each time, for one
   comparison. `close` stays quiet, and `capacity` and `repr` say what was.
 * What has been handed out before is not asked again. A memoryview (of a block, of a container's items, its `data` or
   one of its `columns`) and a numpy array on it are windows on memory. They keep that memory alive, so reading and
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 #: Address of blocks that own no memory: not null, and aligned enough for every machine type.
 DANGLING: Final = 16
 
-#: So many leases are not worth a look for those that have ended.
+#: Fewer leases than this are not searched for ended ones.
 _FEW: Final = 8
 
 
@@ -86,7 +86,7 @@ class Region(Uncopyable):
         return Region(address_of(flat), flat.nbytes, flat)
 
     def part(self, address: SupportsIndex, size: SupportsIndex) -> Region:
-        """A region of its own over some of this one's bytes: closing either leaves the other open.
+        """A separate region over some of this one's bytes: closing either leaves the other open.
 
         Raises `MisuseError` where they are not all inside this region, or it is closed.
         """
@@ -247,7 +247,7 @@ class Block(Uncopyable):
         return memory[offset : offset + self.size]
 
     def cast(self, format: str) -> memoryview:
-        """The bytes as machine items of a `struct` format; what is left over behind the last item is cut off."""
+        """The bytes as machine items of a `struct` format; what is left over after the last item is cut off."""
         view = self.view
         item_size = Layout.array(format, 1).size
         return view[: self.size - self.size % item_size].cast(format)  # type: ignore[call-overload,no-any-return]
@@ -274,7 +274,7 @@ def released(block: Block) -> MisuseError:
 def dangling(align: i64) -> Block:
     """A zero-size block that no memory stands behind, at a non-null aligned address.
 
-    Many can share that address; each has a region of its own, by which adaptors can tell them apart.
+    Many can share that address; each has its own region, by which adaptors tell them apart.
     """
     return Block(align if align > DANGLING else DANGLING, 0, empty_region())
 

@@ -93,7 +93,7 @@ class BumpAlloc(BaseAllocator, Generic[A]):
         self._away: Final = Departures(self._up)
         self._first_chunk: Final = first_chunk
         self._largest_chunk: Final = largest_chunk
-        # First byte of the current chunk, where the next block goes, and the byte behind the chunk.
+        # First byte of the current chunk, where the next block goes, and the byte after the chunk.
         self._start: i64 = DANGLING
         self._cursor: i64 = DANGLING
         self._end: i64 = DANGLING
@@ -274,7 +274,7 @@ class BumpAlloc(BaseAllocator, Generic[A]):
         return self._move(block, old, new, old.size)
 
     def _grow_in_place(self, block: Block, old: Layout, new: Layout) -> Block | None:
-        """Grow where the block is aligned, and its chunk has room behind it; else None."""
+        """Grow where the block is aligned, and its chunk has room after it; else None."""
         address = block.address
         if address & (new.align - 1):
             return None
@@ -296,7 +296,7 @@ class BumpAlloc(BaseAllocator, Generic[A]):
 
     def _grow_large(self, block: Block, large: _Large, new: Layout) -> Block:
         """Grow a block together with its own chunk, which the parent may do without copying."""
-        # The parent can move the pages only while nobody looks at them.
+        # The parent can move the pages only while no view exports them.
         lease = large.lease
         lease.let_go()
         try:
@@ -316,7 +316,7 @@ class BumpAlloc(BaseAllocator, Generic[A]):
 
     def shrink(self, block: Block, old: Layout, new: Layout) -> Block:
         check_shrink(block, old, new)
-        # A block of size zero has no use for a chunk of its own.
+        # A block of size zero needs no chunk.
         if block.address & (new.align - 1) or (new.size == 0 and self._is_large(block)):
             return self._move(block, old, new, new.size)
         return self._shrink_in_place(block, old, new)
@@ -348,7 +348,7 @@ class BumpAlloc(BaseAllocator, Generic[A]):
         chunk = self._chunk
         while chunk is not None:
             end = chunk.start + chunk.size
-            # Only a block without bytes can start at the end of a chunk; any other is in the mapping behind it.
+            # Only a block without bytes can start at the end of a chunk; any other is in the mapping after it.
             if chunk.start <= block.address < end or (block.address == end and block.size == 0):
                 return not chunk.revoked
             chunk = chunk.previous
@@ -357,7 +357,7 @@ class BumpAlloc(BaseAllocator, Generic[A]):
     def reset(self, policy: ResetPolicy = NEWEST) -> bool:
         """Revoke all blocks, and keep as much memory as the policy says: by default the newest chunk.
 
-        Where the policy wants anything else than that chunk, all are given back, and the parent is asked for one of
+        If the policy wants another capacity than that chunk's, all are given back, and the parent is asked for one of
         that size. False where the parent refuses: the allocator is empty then, and can be used. Chunks of their own for
         large blocks always go, but they count for what the policy calls the capacity.
         """

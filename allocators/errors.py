@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Portable:
     """For exceptions whose constructor takes more than the message: copied and pickled by message and attributes.
 
-    Python makes an exception anew from its `args`, which such a constructor cannot take.
+    Python rebuilds an exception from its `args`, which such a constructor cannot take.
     """
 
     args: tuple[Any, ...]

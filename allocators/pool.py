@@ -271,7 +271,7 @@ class PoolAllocator(BaseAllocator, Generic[A]):
         return any([slab.start <= address < slab.end and not slab.revoked for slab in self._slabs])
 
     def reset(self, policy: ResetPolicy = ALL) -> bool:
-        """Revoke all blocks. Of the slabs, the newest stay that are no more than the policy keeps; by default all.
+        """Revoke all blocks. The newest slabs stay, up to what the policy keeps; by default all.
 
         A slab is kept as it is or given back, so this never asks the parent for memory, and always returns True.
         """
@@ -371,7 +371,7 @@ class PoolAllocator(BaseAllocator, Generic[A]):
         self._finish()
 
     def _take_up(self, slab: _Slab, index: int) -> None:
-        """End the leases of a slab made since it put one aside, and go on with that."""
+        """End the leases of a slab made since it put one aside, and continue with that."""
         for lease in [slab.lease, *slab.aside[index + 1 :]]:
             self._end(lease)
         slab.lease = slab.aside[index]

@@ -5,11 +5,11 @@ A policy is a value that `Arena.reset`, `BumpAlloc.reset` and `PoolAllocator.res
     arena.reset()                        as reset.NEWEST
     arena.reset(reset.NEWEST)            the current chunk, as it is; what oxc and bumpalo do
     arena.reset(reset.ALL)               the whole capacity, in one chunk; Zig's retain_capacity
-    arena.reset(reset.limit(1 << 20))    the same, but no more than that; Zig's retain_with_limit
+    arena.reset(reset.limit(1 << 20))    the same, up to a limit; Zig's retain_with_limit
     arena.reset(reset.NONE)              nothing; Zig's free_all
     arena.reset(reset.recent_peak())     what was in use at most, and half as much again; what dvui's arena does
 
-Where the newest chunk is just what the policy wants it stays, and the parent is not asked for anything. Else all chunks
+If the newest chunk is just what the policy wants, it stays, and the parent is not asked. Else all chunks
 go, and one of the wanted size is allocated; when the parent refuses that, `reset` returns False, and the allocator is
 empty and usable.
 
@@ -31,7 +31,7 @@ from allocators.errors import MisuseError
 class ResetPolicy:
     """Subclass it for a policy of your own: override `kept`."""
 
-    #: How many rounds (from one reset to the next) of peaks `kept` wants to see.
+    #: How many rounds (from one reset to the next) of peaks `kept` looks at.
     rounds: int
 
     def __init__(self, rounds: int = 0) -> None:
@@ -47,7 +47,7 @@ class ResetPolicy:
 
 
 def kept_bytes(policy: ResetPolicy, capacity: int, newest: int, peak: int, peaks: list[int]) -> int:
-    """What a policy wants to be kept; `peak` is that of the round now ending, `peaks` the allocator's list of them.
+    """How many bytes the policy keeps; `peak` is that of the round now ending, `peaks` the allocator's list of them.
 
     Raises `MisuseError` where the policy raises, with nothing changed.
     """
@@ -127,7 +127,7 @@ NONE: Final[ResetPolicy] = _Limit(0)
 
 
 def limit(most: int) -> ResetPolicy:
-    """Keep the whole capacity, but no more than `most` bytes. Raises `MisuseError` for a negative limit."""
+    """Keep the whole capacity, up to `most` bytes. Raises `MisuseError` for a negative limit."""
     if most < 0:
         raise MisuseError(f"a limit must not be negative: {most}")
     return _Limit(most)

@@ -1,6 +1,6 @@
 """Checkpoints and scopes: give back at once everything that was allocated since some moment.
 
-A bump-like allocator hands out blocks through a *lease* of its memory. `checkpoint` puts the lease aside and goes on
+A bump-like allocator hands out blocks through a *lease* of its memory. `checkpoint` puts the lease aside and continues
 with a fresh one; `restore` closes every lease made since and takes up the old one. So all blocks of the scope are
 revoked in one step, whatever their number, and none of the older ones.
 """
@@ -25,7 +25,7 @@ K = TypeVar("K")
 class Checkpoint(Uncopyable):
     """A moment of one allocator. Opaque: made by `checkpoint`, used up by `restore`.
 
-    Each allocator that has checkpoints has a class of its own, with what it wants to remember.
+    Each allocator that has checkpoints has its own class of them, with what it must remember.
     """
 
     __slots__ = ("allocator",)
@@ -82,7 +82,7 @@ def _checkpoint_of(parent: object) -> Checkpoint:
 
 
 def checkpoint_through(adaptor: object, parent: object, number: int) -> AdaptorCheckpoint:
-    """An adaptor's checkpoint: its parent's, and a number of its own. `MisuseError` where the parent has none."""
+    """An adaptor's checkpoint: its parent's, and its own number. `MisuseError` if the parent has none."""
     return AdaptorCheckpoint(adaptor, _checkpoint_of(parent), number)
 
 
@@ -194,7 +194,7 @@ def reset_all(parents: list[Allocator], policy: ResetPolicy | None = None) -> No
 def refused(error: BaseException) -> bool:
     """Whether a restore or a reset that ends with an error has changed nothing.
 
-    That is what `MisuseError` says unless it is `done`, but for stray writes, which are reported after the deed. All
+    That is what `MisuseError` says unless it is `done`, but for stray writes, which are reported afterwards. All
     other errors come from giving memory back, and are raised when everything has been done.
     """
     return isinstance(error, MisuseError) and not error.done and not isinstance(error, CorruptionError)

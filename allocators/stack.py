@@ -48,7 +48,7 @@ _WORD: Final[i64] = KINDS.index("q")
 
 @mypyc_attr(native_class=True, acyclic=True, free_list_len=1)
 class _Extent:
-    """A block on the stack: where the cursor was before it, its address, its size, and the cursor behind it.
+    """A block on the stack: where the cursor was before it, its address, its size, and the cursor after it.
 
     `given_up`: bytes by which it has shrunk below others, whose room has not come back.
     """
@@ -133,7 +133,7 @@ class StackAlloc(BaseAllocator):
 
     @property
     def depth(self) -> int:
-        """The same in words of 8 bytes."""
+        """The same, in words of 8 bytes."""
         return (self._cursor - self._start) >> 3
 
     def push(self, word: SupportsIndex) -> None:
@@ -237,11 +237,11 @@ class StackAlloc(BaseAllocator):
 
     @property
     def end(self) -> int:
-        """The address behind the last word that there is room for."""
+        """The address after the last word of the buffer."""
         return self._end
 
     def resume(self, cursor: int) -> None:
-        """Go on from where machine code has got to, which has popped no more than the words on top.
+        """Continue from where machine code has got to, which has popped no more than the words on top.
 
         Raises `MisuseError` for any other place.
         """
@@ -379,7 +379,7 @@ class StackAlloc(BaseAllocator):
         return top.address == block.address and self._cursor == top.end and block.region is self._lease
 
     def _resize_top(self, block: Block, top: _Extent, address: i64, new: Layout, kept: int) -> Block:
-        """Give the topmost block another end, and for the sake of its alignment perhaps another place."""
+        """Move the end of the topmost block, and for its alignment perhaps its start."""
         if address != block.address:
             memory = self._lease.view
             target = address - self._start

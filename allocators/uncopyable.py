@@ -1,6 +1,6 @@
 """Uncopyable: for objects that stand for something which there is once.
 
-Two allocators that hand out the same addresses, or two containers that free the same block, are never what was meant.
+Two allocators that hand out the same addresses, or two containers that free the same block, are never intended.
 So what owns memory, or points at what does, refuses `copy.copy`, `copy.deepcopy` and `pickle` alike. What is only a
 value (a layout, an error, a frame of counters) can be copied and pickled.
 """

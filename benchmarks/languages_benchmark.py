@@ -1,6 +1,6 @@
 """Nine small programs in garden, Lua, JavaScript, Python and C, on whatever of these is installed.
 
-Each program is a process of its own that checks its result. What counts is its time less that of the same runtime's
+Each program is its own process and checks its result. What counts is its time less that of the same runtime's
 empty program, which runs in the same rounds: so garden's time includes compiling, unless the program is in the
 cache, and that of a JIT its warming up, but not what Python needs to start. The whole time and the memory are reported
 as well.

@@ -100,7 +100,7 @@ class NativeArenas:
         self._footer: Final = (ctypes.c_int64 * 1)(ctypes.addressof(self._in_footer))
 
     def fill(self, kind: str, known: str, times: int) -> None:
-        """Fill the chunk so many times over."""
+        """Fill the chunk `times` times."""
         function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
         arena = self._cached if kind == "cached" else self._footer
         function(self._image.address(f"fill_{kind}_{known}"))(ctypes.addressof(arena), times, self._top)

@@ -16,7 +16,7 @@ _FORK = 'exec 3<&0; { read -r line <&3; exec "$@" 3<&-; } > /dev/null 2>&1 & ech
 
 
 class Command:
-    """A program to run as a process of its own: words of the command line, and what to add to the environment."""
+    """A program to run as its own process: words of the command line, and what to add to the environment."""
 
     def __init__(self, words: Sequence[str], environment: dict[str, str] | None = None) -> None:
         self.words = list(words)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-#: A prime, so that keys repeat only after so many.
+#: A prime, so that keys repeat only after this many.
 MAX_ARMS: Final = 1009
 
 

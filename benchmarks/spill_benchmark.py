@@ -3,7 +3,7 @@
 Three interpreters run the workloads of the benchmark across languages. They differ in the spill stack alone:
 
 * *vector*: pushes to an array that grows, through its pointer, length and capacity, which lie in memory. Each push
-  looks whether there is room, and where there is none, the array moves to a block of twice the size.
+  looks whether there is room, and if there is none, the array moves to a block of twice the size.
 * *process stack*: the spill stack that the interpreter has by default. One look for each group of words, and the top
   travels in a register.
 * *heap buffer*: the same code, over a buffer of the same size elsewhere.
@@ -59,7 +59,7 @@ define internal preserve_mostcc void @grow_spill() noinline cold {{
 
 
 class VectorHandler(Handler):
-    """The spill stack as a vector: three words of the context, in place of what they are otherwise."""
+    """The spill stack as a vector: three words of the context, which otherwise hold the process stack."""
 
     def _load_field(self, name: str) -> str:
         return self.value(f"load i64, ptr {field(name)}")
@@ -115,7 +115,7 @@ class VectorMachine(InterpreterMachine):
         try:
             return super()._run(function, stack, argument)
         finally:
-            # The stack, which has not moved, goes on from where it is.
+            # The stack, which has not moved, continues from where it is.
             assert self._spill.stack is not None
             self._context[FIELD[_LENGTH]] = self._spill.stack.cursor
 

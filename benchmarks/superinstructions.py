@@ -5,8 +5,8 @@ it is executed, and how often it jumps. All workloads weigh the same. What a run
 as the dispatches that it does without, and the waits: for the target of a jump inside the run, and for registers whose
 values are known.
 
-The choice is greedy. The run that saves most is taken, and what is executed inside it counts no more; then the same
-again, until a run would save too little. Candidates are all runs of the code that was counted. The beginnings of
+The choice is greedy. The run that saves most is taken, and what runs inside it is not counted again; then the next,
+until a run would save too little. Candidates are all runs of the code that was counted. The beginnings of
 functions that stand in `GUARDS` are taken before.
 """
 
@@ -108,7 +108,7 @@ def profile(workload: str, object: bytes) -> Profile:
 
 
 def run_at(words: Sequence[int], index: int, length: int) -> Run | None:
-    """What a run of so many words is, with all that is known of it; None where it would be none."""
+    """A run of `length` words, with what is known of it; None if it would be none."""
     codes = [word & 0xFF for word in words[index : index + length]]
     if len(codes) < length:
         return None
@@ -181,7 +181,7 @@ def assigned(profile: Profile, runs: Sequence[Run]) -> list[Run]:
 def cost(profile: Profile, runs: Sequence[Run]) -> float:
     """What executing a program costs with these runs, in dispatches, as a part of what its instructions are.
 
-    How often each word is dispatched follows from where control goes on from each run, and how often; where a call
+    How often each word is dispatched follows from where control continues from each run, and how often; where a call
     returns to is dispatched as often as the call is executed.
     """
     words, counts, jumps = profile
@@ -195,7 +195,7 @@ def cost(profile: Profile, runs: Sequence[Run]) -> float:
             entries[index + 1] += counts[index]
         if not counts[index]:
             continue
-        # How often each word of the run is come to, and what is behind it.
+        # How often each word of the run is reached, and what follows it.
         parts = [1.0] + [0.0] * len(run)
         costs[index] = 1.0
         for place, step in enumerate(run):
@@ -233,7 +233,7 @@ def candidates(profiles: Sequence[Profile], longest: int, least: float) -> set[R
 
 
 def choose(profiles: Sequence[Profile], *, most: int, longest: int, least: float) -> list[tuple[Run, float]]:
-    """The runs to have beside `GUARDS`, so many at most, each with what it saves, which is as much at least."""
+    """At most `most` runs beside `GUARDS`, each with what it saves, at least `least`."""
     runs = [parse(guard) for guard in GUARDS]
     costs = [cost(profile, runs) for profile in profiles]
     # Only some programs have a run in them.

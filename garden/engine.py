@@ -3,7 +3,7 @@
 An `Engine` holds what its programs share: packages, allocators, limits, and where output goes. `compile` gives a
 `Program`, which runs as a whole, or function by function, any number of times.
 
-Memory. Every program has arenas of its own, one a stage, unless the engine was given allocators. What the stages made
+Memory. Every program has its own arenas, one per stage, unless the engine was given allocators. What the stages made
 and the machine that runs it stay until the program is closed, and closing the engine closes all its programs. Then
 nothing is left in any allocator.
 
@@ -53,7 +53,7 @@ class Engine(Closing):
     """Compiles programs that share packages, allocators and limits.
 
     `packages` are those that programs may import, the standard ones unless told otherwise. `allocators` are those of
-    the stages, which stay the caller's; of a mapping, every program adds arenas of its own for the stages that it does
+    the stages, which stay the caller's; of a mapping, every program adds its own arenas for the stages that it does
     not have. An arena that all programs share grows until the caller resets it. `level` is that of optimisation, 0 or
     1, ValueError for another. How programs run is said as for `RunOptions`.
     """
@@ -128,7 +128,7 @@ class Engine(Closing):
         what is neither a str nor a Source.
         """
         if isinstance(source, str):
-            # A lone surrogate has no UTF-8: what stands for it is a mistake at its place.
+            # A lone surrogate has no UTF-8: what stands for it is an error at its place.
             source = Source(name, source.encode(errors="surrogatepass"))
         elif not isinstance(source, Source):
             raise TypeError(f"a program is a str or a Source, not a {type(source).__name__}")
@@ -188,7 +188,7 @@ class Program(Closing):
         return {function.name: function for function in functions}
 
     def function(self, name: str, *, into: object = None) -> Function:
-        """The function of a name, KeyError where there is none.
+        """The function of a name, KeyError if there is none.
 
         `into` is the dataclass that a record it returns becomes an instance of, or an annotation with one, such as
         `list[Point]`; without it, records become dicts.
@@ -207,7 +207,7 @@ class Program(Closing):
         raise KeyError(f"{self.source.name} has no function `{name}`" + (f", did you mean `{near}`?" if near else ""))
 
     def __getitem__(self, name: str) -> Function:
-        """The function of a name, KeyError where there is none."""
+        """The function of a name, KeyError if there is none."""
         return self.function(name)
 
     def __contains__(self, name: object) -> bool:
@@ -340,5 +340,5 @@ def compile(
     level: int = 1,
     write: Callable[[bytes], object] = write_stdout,
 ) -> Program:
-    """Compile a program in an engine of its own: as `Engine(...).compile(source, name=name)`."""
+    """Compile a program in a new engine: as `Engine(...).compile(source, name=name)`."""
     return Engine(packages, allocators=allocators, level=level, write=write).compile(source, name=name)

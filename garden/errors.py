@@ -1,4 +1,4 @@
-"""The errors of garden; only the command has one more of its own, for a command line that makes no sense."""
+"""The errors of garden, except `UsageError` of the command, for an invalid command line."""
 # Not compiled: mypyc does not compile exceptions well.
 
 from __future__ import annotations

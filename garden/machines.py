@@ -9,7 +9,7 @@
 `auto` takes the first of these that can do what is asked for: a custom spill stack, or a limit on the number of active
 calls, needs an engine of bytecode. A program that LLVM would take many seconds for is not for the JIT, either. Machine
 code comes from the cache, or from llvmlite where that is installed and can be loaded; where neither is there, `auto`
-goes on to the next engine, and any other choice is an `EngineError`.
+moves on to the next engine, and any other choice is an `EngineError`.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ LEVELS: Final = (0, 1)
 class StageAllocators(Closing):
     """One allocator per stage, and one for scratch that all stages share.
 
-    What is not given is an `Arena` over pages of its own, for `native` plain pages, which `close` closes; what is given
+    A stage without one gets an `Arena` over its own pages, `native` plain pages, which `close` closes; what is given
     stays the caller's.
     """
 
@@ -112,8 +112,8 @@ class Compilation(Closing):
 
     Each method runs its stage, and those before it that have not run yet, once; asking again gives the same product.
     A stage that needs a valid program raises `CompileError` where there are diagnostics. A stage that runs out of
-    memory raises `AllocError`, keeps nothing, and can be tried again; `stage` says which it was. Bytecode uses so many
-    `registers` at most.
+    memory raises `AllocError`, keeps nothing, and can be tried again; `stage` says which it was. Bytecode uses at
+    most `registers` registers.
     """
 
     __slots__ = (
@@ -227,7 +227,7 @@ class Compilation(Closing):
         return ir
 
     def emit(self) -> Code[Allocator]:
-        """The bytecode. The IR is of no more use then, and is given back."""
+        """The bytecode. The IR is not needed any more, and is freed."""
         if self._code is None:
             self.optimise()
             self._code = self._run("emit", self._emit)
@@ -240,7 +240,7 @@ class Compilation(Closing):
     def generate(self, make: Callable[[Ir[Allocator], Allocator], T]) -> T:
         """What `make` makes of the optimised IR, with scratch memory, as the stage `native`.
 
-        The IR is of no more use then, and is given back.
+        The IR is not needed any more, and is freed.
         """
         ir = self.optimise()
         product = self._run("native", lambda _allocator, scratch: make(ir, scratch))

@@ -36,7 +36,7 @@ class RunOptions:
     stack to use instead, which every run resets. With `backtrace`, traps carry the names of the active functions.
     `note` is told why an engine was passed over. None is the default of each.
 
-    Raises ValueError for an engine that there is not, and for options that the engine cannot obey: `jit` has neither
+    Raises ValueError for an unknown engine, and for options that the engine cannot obey: `jit` has neither
     spill stack nor frames. TypeError for values of the wrong type.
     """
 

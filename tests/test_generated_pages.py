@@ -40,7 +40,7 @@ def diagnostics_page() -> str:
     lines = [
         "# Diagnostics",
         "",
-        "Every mistake that the compiler reports and every trap that ends a run has a code, which is never given to",
+        "Every error that the compiler reports and every trap that ends a run has a code, which is never given to",
         "another one. The examples are test programs that cause them.",
     ]
     part = ""

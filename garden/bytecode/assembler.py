@@ -88,6 +88,6 @@ class Assembler(Generic[A]):
         self.emit_word(register << 8 | single)
 
     def finish(self) -> None:
-        """Cut the code off behind the last instruction."""
+        """Cut the code off after the last instruction."""
         self.code.words.truncate(self.pc)
         self.code.positions.truncate(self.pc)

@@ -78,7 +78,7 @@ class ConstantPool(Generic[A, S]):
         return start - 1
 
     def _add_addresses(self, place: int, count: int) -> None:
-        """Let so many constants from `place` on be addresses."""
+        """Make `count` constants from `place` on addresses."""
         self._addresses.append(place)
         self._addresses.append(count)
 
@@ -87,7 +87,7 @@ class ConstantPool(Generic[A, S]):
         return self.string_start(value) if is_str else value
 
     def worth_a_table(self, first: int, last: int, keys: int) -> bool:
-        """Whether a table for so many keys, of which these are the smallest and the greatest, is not too sparse."""
+        """Whether a table for `keys` keys between these two is dense enough."""
         return last - first < _SPARE_SLOTS + _SLOTS_PER_KEY * keys
 
     def add_table(self, first: int, last: int, default: int, str_keys: bool, str_values: bool) -> int:

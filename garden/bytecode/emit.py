@@ -7,7 +7,7 @@ choice of instructions, jumps, tables, and where functions start.
 Jumps lead forwards, except those of self tail calls, which lead to the start of the function. The jumps to a block that
 is not emitted yet form a chain through their targets, and so do the calls of a function.
 
-A branch falls through to the block that follows. Where its edges take code, that stands behind the conditional jump, on
+A branch falls through to the block that follows. Where its edges take code, that stands after the conditional jump, on
 the way that needs it. A match on keys becomes a table, or a chain of comparisons where a table would be too sparse.
 
 Costs: time and memory are linear in the size of the program. Scratch holds 17 bytes a value, 57 a block, and 8 a use in
@@ -47,8 +47,8 @@ S = TypeVar("S", bound=Allocator, covariant=True)
 class Emitter(Generic[A, S]):
     """Makes bytecode. `allocator` holds the code, `scratch` what is needed on the way.
 
-    With `optimise`, jumps and moves are tidied up at the end. The code uses so many `registers` at most, and that is at
-    least 4; the fewer, the more goes to the spill stack. A machine can call functions with arguments on the spill stack
+    With `optimise`, jumps and moves are tidied up at the end. The code uses at most `registers` registers, at least
+    4; the fewer, the more goes to the spill stack. A machine can call functions with arguments on the spill stack
     from outside only if the code is for `REGISTERS`.
     """
 
@@ -378,7 +378,7 @@ class _Emission(Generic[A, S]):
             self._jump(bytecode.JMP, target)
 
     def _go_if_not(self, edge: i64) -> None:
-        """Go along an edge with code where the condition does not hold, behind a jump over that code."""
+        """Go along an edge with code where the condition does not hold, after a jump over that code."""
         assembler = self._assembler
         over = assembler.pc
         assembler.emit_word(self._when)
@@ -440,7 +440,7 @@ class _Emission(Generic[A, S]):
     # Tables.
 
     def _key_range(self, cases: i64, is_str: bool) -> tuple[int, int]:
-        """The smallest and the greatest key of a switch or lookup list; (0, -1) where there is none."""
+        """The smallest and the greatest key of a switch or lookup list; (0, -1) if there is none."""
         pool = self._pool
         constants = self._constants
         if pool[cases] == 1:

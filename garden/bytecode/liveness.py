@@ -16,7 +16,7 @@ Hints, in a Vec 'i' by value: register + 1 of an argument or a returned value, t
 the value is passed to, or 0. The earliest use decides.
 
 Calls: for each block, a list of its calls in `calls`, ended by 0 and read from the end: the row of the instruction and
-the number of records behind it.
+the number of records after it.
 
 Costs: a word for each use, and time linear in the number of operands.
 """

@@ -1,9 +1,9 @@
 """ParallelMoves: moves between registers that happen all at once, as a sequence of single ones.
 
 After Boissinot, Darte, Rastello, Dupont de Dinechin and Guillon, *Revisiting Out-of-SSA Translation*: a move is emitted
-as soon as nobody needs its target any more, and whoever reads the same source later reads the copy. What remains is
+as soon as its target is not needed any more, and whoever reads the same source later reads the copy. What remains is
 cycles, each of which goes through the scratch register. So every move costs one instruction, and every cycle that
-nobody else reads from one more.
+nothing else reads from one more.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class ParallelMoves:
         self.count = 0
 
     def _emit_chain(self, assembler: Assembler[Allocator], target: int) -> None:
-        """Emit the move to a register that nobody needs, then the one to its source, and so on."""
+        """Emit the move to a register that is not needed, then the one to its source, and so on."""
         while True:
             source = self._sources[target]
             location = self._location[source]

@@ -3,7 +3,7 @@
 | rule | does |
 | --- | --- |
 | jump threading | a jump to a jump goes where that goes; a jump to a return is a return |
-| unreachable | what stands behind an instruction that never goes on, and is no target, goes |
+| unreachable | what stands after an instruction that never continues, and is no target, goes |
 | next | a jump to the following instruction goes |
 | self move | a move of a register to itself goes |
 | move merge | where a result only moves on to another register at once, it is made there |
@@ -28,7 +28,7 @@ from garden.bytecode.ops import TABLE_COUNT, TABLE_DEFAULT, TABLE_SLOTS
 # Flags by opcode.
 _JUMPS: Final = 1  # it has a target inside its function
 _TARGETS: Final = 2  # it has a target
-_ENDS: Final = 4  # control never goes on with the next word
+_ENDS: Final = 4  # control never continues with the next word
 _MAKES: Final = 8  # it writes register a and no other
 _HAS_TABLE: Final = 16
 _READS_A: Final = 32
@@ -152,7 +152,7 @@ def _remove(code: Code[Allocator], targeted: memoryview) -> int:
 
 
 def _dies(words: memoryview, targeted: memoryview, start: i64, count: i64, register: i64) -> bool:
-    """Whether nobody reads a register from `start` on, as far as can be seen easily."""
+    """Whether no instruction reads a register from `start` on, as far as a short look tells."""
     end = start + _WINDOW
     if end > count:
         end = count

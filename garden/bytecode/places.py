@@ -59,13 +59,13 @@ def lowest(registers: i64) -> i64:
 
 
 def register_arguments(registers: int) -> int:
-    """How many arguments travel in registers where there are so many."""
+    """How many arguments travel in registers, of code that uses `registers` registers."""
     return min(REGISTER_ARGUMENTS, registers - 1)
 
 
 @mypyc_attr(native_class=True)
 class Places(Generic[A, S]):
-    """The places of the values of one function after the other, with so many `registers`.
+    """The places of the values of one function after the other, in `registers` registers.
 
     `holds` has for each register the value in it, or 0; `home` a register for each value, `slots` a slot; `frame` the
     value in each slot. `allocatable` are all registers but the scratch one, `free` those without a value, `pinned`
@@ -146,7 +146,7 @@ class Places(Generic[A, S]):
         self.log: Vec[S] = Vec(scratch, "I")  # pairs: slot, the value that was in it
 
     def prepare(self, values: int) -> None:
-        """Take the memory for so many values. Liveness has taken its own before."""
+        """Take the memory for `values` values. Liveness has taken its own before."""
         self.heads = self._liveness.heads.data
         self.home.fill(0, values)
         self.slots.fill(0, values)
@@ -242,7 +242,7 @@ class Places(Generic[A, S]):
             frame[log.pop()] = value
 
     def is_dead(self, slot: i64) -> bool:
-        """Whether nobody wants the word of a slot any more."""
+        """Whether the word of a slot is not needed any more."""
         value: i64 = self.frame.data[slot]
         if self.is_live(value) or (value != 0 and (value == self.first_operand or value == self.second_operand)):
             return False
@@ -283,7 +283,7 @@ class Places(Generic[A, S]):
         self.assembler.emit(bytecode.LOAD_SLOT, register, 0, 0, self.depth - 1 - slot)
 
     def drop(self, depth: i64) -> None:
-        """Leave so many words on the spill stack."""
+        """Leave `depth` words on the spill stack."""
         if self.depth > depth:
             self.assembler.emit(bytecode.DROP, 0, 0, 0, self.depth - depth)
             self.depth = depth
@@ -349,7 +349,7 @@ class Places(Generic[A, S]):
     def carry_out(self, floor: i64) -> None:
         """Do what is planned, all at once. Slots from `floor` on are not needed afterwards.
 
-        What is known of registers stays as it was, since the values arrive where nobody asks for their places.
+        What is known of registers stays as it was, since nothing asks where the values arrive.
         """
         if self._moves.count:
             self._moves.emit(self.assembler, self.scratch)
@@ -375,7 +375,7 @@ class Places(Generic[A, S]):
                 self.load_slot(register, self.slots.data[value])
 
     def _find_load(self, value: i64, count: i64) -> i64:
-        """The one planned load of a value, or -1 where there is none or more than one."""
+        """The one planned load of a value, or -1 if there is none or more than one."""
         found: i64 = -1
         for index in range(count):
             if self._load_values[index] == value:
@@ -385,7 +385,7 @@ class Places(Generic[A, S]):
         return found
 
     def push_value(self, value: i64) -> None:
-        """Push a value, whatever place it is in, or anything if it is nowhere. Nobody is told."""
+        """Push a value, whatever place it is in, or anything if it is nowhere. Places stay as they were."""
         register = self.register_of(value)
         if register < 0:
             register = self.scratch
@@ -401,7 +401,7 @@ class Places(Generic[A, S]):
         self.depth += 1
 
     def push_anything(self) -> None:
-        """Push a word that nobody will read."""
+        """Push a word that is never read."""
         used = ~self.free & self.allocatable
         register = lowest(used) if used else self.scratch
         if used == 0:

@@ -34,7 +34,7 @@ S = TypeVar("S", bound=Allocator, covariant=True)
 
 #: Two operands and the scratch register, and one more so that arguments are not a special case.
 FEWEST_REGISTERS: Final = 4
-#: What a call of an unknown function changes: all registers but the last, which is nobody's.
+#: What a call of an unknown function changes: all registers but the last, which no function uses.
 ALL_REGISTERS: Final = (1 << (REGISTERS - 1)) - 1
 
 #: Saving this many values at once is cheaper in slots than in registers, since three pushes are one instruction.
@@ -76,7 +76,7 @@ class RegisterAllocator(Generic[A, S]):
         self._hints = liveness.hints.data
         self.second: i64 = 0  # register of the second operand
         self._lost: i64 = 0  # what the current call changes
-        # The next call of the block: number of records behind it, its arguments, their registers, what it changes.
+        # The next call of the block: number of records after it, its arguments, their registers, what it changes.
         self._next_mark: i64 = 0
         self._next_arguments: i64 = 0
         self._next_zone: i64 = 0
@@ -183,7 +183,7 @@ class RegisterAllocator(Generic[A, S]):
         return lowest(free) if free else self._evict(0)
 
     def _survives(self, first: i64) -> bool:
-        """Whether a value whose next use is record `first`, not behind the next call, is used again behind it."""
+        """Whether a value whose next use is record `first`, not after the next call, is used again after it."""
         rest: i64 = self._liveness.records.data[first]
         return rest & NUMBER <= self._next_mark and rest >> RANK_SHIFT >= self._places.rank
 
@@ -288,7 +288,7 @@ class RegisterAllocator(Generic[A, S]):
             self._next_lost |= self.clobbers.data[self._ir.a[row]]
 
     def _in_registers(self, count: i64) -> i64:
-        """How many of so many arguments travel in registers."""
+        """How many of `count` arguments travel in registers."""
         return count if count < self._register_arguments else self._register_arguments
 
     def _consume(self, arguments: i64, count: i64) -> None:
@@ -342,7 +342,7 @@ class RegisterAllocator(Generic[A, S]):
             endangered &= endangered - 1
             value = places.holds[register]
             if room and count < _PACKED:
-                # The old register goes on to hold the value: it may be an argument too.
+                # The old register continues to hold the value: it may be an argument too.
                 target = lowest(room)
                 room &= room - 1
                 places.assembler.move(target, register)

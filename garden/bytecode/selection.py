@@ -1,4 +1,4 @@
-"""Which bytecode instruction an IR instruction or comparison becomes: tables by IR opcode, 0 where there is none."""
+"""Which bytecode instruction an IR instruction or comparison becomes: tables by IR opcode, 0 if there is none."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Superinstructions: runs of instructions that the interpreter executes as one.
 
-A superinstruction is written as the names of the instructions in the run. `+n` behind a jump says that its target is n
+A superinstruction is written as the names of the instructions in the run. `+n` after a jump says that its target is n
 words further, inside the run or at its end; any other jump leaves the run. `(b=n)` says that operand b is the register
 that the instruction n words before has written: its value need not be loaded again. Of the words that a jump inside the
 run passes over, the last one leaves it, so that there is one way to every word:
@@ -129,7 +129,7 @@ def is_conditional(code: int) -> bool:
 
 
 def leaves(code: int) -> bool:
-    """Whether control is never at the next word behind an instruction, as far as a run can see."""
+    """Whether control is never at the next word after an instruction, as far as a run can see."""
     return bytecode.OPS[code].terminator or code in (bytecode.CALL, bytecode.SYS)
 
 

@@ -178,7 +178,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     build.add_argument("--stack-size", metavar="SIZE", default=None, help="its stack, such as 1G (default 256M)")
 
-    check = commands.add_parser("check", parents=[common], help="report the mistakes in a program")
+    check = commands.add_parser("check", parents=[common], help="report the errors in a program")
     check.add_argument("--json", action="store_true", help="print them as JSON, to standard output")
 
     product = Parser(add_help=False)

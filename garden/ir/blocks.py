@@ -125,7 +125,7 @@ def unlink(ir: Ir[Allocator], block: int, inst: int) -> bool:
 
 
 def make_noop(ir: Ir[Allocator], inst: int) -> None:
-    """Turn an instruction whose result nobody uses into `NOP`."""
+    """Turn an instruction whose result is never used into `NOP`."""
     ir.op[inst] = op.NOP
     ir.type[inst] = 0
     ir.a[inst] = 0

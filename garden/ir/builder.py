@@ -15,7 +15,7 @@ A = TypeVar("A", bound=Allocator, covariant=True)
 
 @mypyc_attr(native_class=True)
 class Builder(Generic[A]):
-    """Adds to `block` of `ir`; assign another block to go on there.
+    """Adds to `block` of `ir`; assign another block to continue there.
 
     Every method returns the row of the instruction, which is its result if it has one. `type` is a type id, `pos` a
     byte offset in the source, `offset` and `size` are bytes. Lists and edges stand in the pool already.

@@ -9,7 +9,7 @@ The instructions of a block form a list through `next`; its last one is its term
 | column | holds |
 | --- | --- |
 | op | one of the opcodes below |
-| type | type id of the result, 0 where there is none |
+| type | type id of the result, 0 if there is none |
 | a b c d | operands, see `OPS`: a value, a function, an edge, or the index of a list in `pool` |
 | imm | 64-bit signed: a constant, an immediate, a byte offset; the bits of a Double |
 | pos | byte offset in the source |

@@ -52,7 +52,7 @@ def parse_ir(text: str, allocator: A, packages: Mapping[str, Package] | None = N
     """
     interner = Interner(allocator)
     try:
-        # Symbol 0 is nobody's name.
+        # Symbol 0 is no name.
         interner.intern(b"")
         tokens = Tokens(allocator)
     except BaseException:

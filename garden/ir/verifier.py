@@ -32,7 +32,7 @@ from garden.ir.ir import Ir
 from garden.ir.operands import A_VALUE, B_VALUE, B_VALUES, OPERANDS, edge_at, edge_count
 from garden.types.types import BOOL, DOUBLE, INT, STR, VOID
 
-#: No more is said of an IR that is that wrong.
+#: Messages after which the verifier stops.
 MAX_MESSAGES: Final = 100
 
 #: Opcodes that may stand in `imm` of a `BRANCH_CMP`, and in b of a `BRANCH_CMP_IMM`.

@@ -7,13 +7,13 @@ arrays as long as the table.
 
 Order: what a node consists of has smaller ids than the node itself, and the ids of the items of a body, of the members
 of a list, and of the roots increase in source order. So one walk over the table sees children before parents. Not every
-node is part of the tree: those of items that were dropped after a mistake are not, nor are the bodies of all default
+node is part of the tree: items dropped after an error are not, nor are the bodies of all default
 arms of a match but the last.
 
 Depth: parentheses leave no node. The tree is as deep as the source nests, and chains of left operands (`a` of a binary
 operator, field, cast or call) are of any length too: walk it by a loop, or with a stack in scratch memory.
 
-After mistakes the tree is smaller, never malformed, with two exceptions: a match without default arm has 0 in its
+After errors the tree is smaller, never malformed, with two exceptions: a match without default arm has 0 in its
 place, and a path of an import that lacks its quotes is an identifier.
 """
 

@@ -1,4 +1,4 @@
-"""The parser's place among the tokens: what stands there, going on, and blaming what should not stand there.
+"""The parser's place among the tokens: what stands there, advancing, and reporting what should not stand there.
 
 Doc comments are tokens too, but only before `let`, `fn` and `extern`: anywhere else they are reported and skipped.
 A token is blamed once.
@@ -61,7 +61,7 @@ class Cursor(Generic[A]):
             self._go_to(end)
 
     def _end_of_docs(self) -> i64:
-        """The token behind the doc comments that begin here."""
+        """The token after the doc comments that begin here."""
         end = self.position
         while self._kinds[end] == tokens.DOC:
             end += 1
@@ -154,7 +154,7 @@ class Cursor(Generic[A]):
         if self._surplus > 0:
             self._surplus -= 1
 
-    # Mistakes.
+    # Errors.
 
     def report(self, code: str, message: str, token: i64, helps: tuple[str, ...] = ()) -> None:
         start: i64 = self._ast.tokens.starts[token]

@@ -35,14 +35,14 @@ COMPARISON: Final = 10  # token: the operator; operand: the left side
 SUM: Final = 11  # the same
 PRODUCT: Final = 12  # the same
 SIGN: Final = 13  # token: the sign
-# Types. They end before anything else goes on.
+# Types. They end before any other frame continues.
 OPTION_TYPE: Final = 14  # token: `Option`
 ARRAY_TYPE: Final = 15  # token: `Array`
 RECORD_TYPE: Final = 16  # token: `Record`
 
 FORMS: Final = 17
 
-#: Operand of a frame that parts of are missing: it is parsed on for the sake of what is inside, and then dropped.
+#: Operand of an incomplete frame: parsing continues so that its parts are checked, and the frame is then dropped.
 BROKEN: Final = (1 << 32) - 1
 
 # What may follow an operand, beside operators.
@@ -71,7 +71,7 @@ ATOMS: Final = _by_index(
     },
 )
 
-#: By token kind, how the token goes on with an operand before it: as an operator of this form, or otherwise.
+#: By token kind, how the token continues with an operand before it: as an operator of this form, or otherwise.
 CONTINUATIONS: Final = _by_index(
     64,
     {

@@ -5,7 +5,7 @@ token costs some 25 ns where a regular expression costs 400, and uncompiled the 
 doc comments are interned. A bounded dictionary of the words met first, keywords included, spares most identifiers the
 way to the interner.
 
-The lexer never gives up: it reports what it cannot read and goes on behind it. In place of a malformed number or an
+The lexer never gives up: it reports what it cannot read and continues after it. In place of a malformed number or an
 unterminated string it leaves a token of that kind, so that the parser has nothing to complain about. Only a source
 that is no UTF-8 has no tokens at all but `EOF`.
 """
@@ -43,7 +43,7 @@ from garden.syntax.tokens import (
 
 A = TypeVar("A", bound=Allocator, covariant=True)
 
-# Classes of bytes. Letters and digits come first: a word goes on while the class is at most _DIGIT.
+# Classes of bytes. Letters and digits come first: a word continues while the class is at most _DIGIT.
 _LETTER: Final = 0
 _DIGIT: Final = 1
 _BLANK: Final = 2
@@ -227,7 +227,7 @@ class Lexer(Generic[A]):
     def _foreign_name(self, text: bytes, start: i64, tokens: Tokens[A], symbols: Interner[Allocator]) -> i64:
         """Report and add the name that starts here with letters from outside of ASCII, and return its end.
 
-        Where there is none, that is `start`.
+        If there is none, that is `start`.
         """
         length: i64 = len(text)
         position = start
@@ -271,5 +271,5 @@ class Lexer(Generic[A]):
 
 
 def _doc_text(comment: bytes) -> bytes:
-    """What a doc comment says: without `#!`, one space behind it, and the carriage return of a CRLF line end."""
+    """What a doc comment says: without `#!`, one space after it, and the carriage return of a CRLF line end."""
     return comment[2:].removeprefix(b" ").rstrip(b"\r")

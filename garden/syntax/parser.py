@@ -4,14 +4,14 @@ An automaton with a stack of frames (see `frames`): the frame on top decides wha
 becomes a node, and the node goes to the frame below. So nesting costs scratch memory and no recursion, has no limit,
 and nodes are made after what they consist of. Operators are frames too, of a form a level of precedence; one ends
 before an operator that binds no tighter (operator precedence parsing, after Floyd). Parentheses are frames, but no
-nodes. Types end before anything else goes on: when `_type` returns, its frames are gone.
+nodes. Types end before any other frame continues: when `_type` returns, its frames are gone.
 
 Above the methods stand the productions of the grammar (`docs/language/grammar.md`) that they recognise. Some read more
-than that, to report a mistake where it is made and go on.
+than that, to report an error where it is made and continue.
 
-After a mistake the frames up to the innermost body or match are given up, with the item that they are part of, and the
+After an error the frames up to the innermost body or match are given up, with the item that they are part of, and the
 tokens up to where the next item or arm seems to begin are skipped (`_recover`). What is missing but plain to see, as
-the `:` behind a field name, is taken to stand there.
+the `:` after a field name, is taken to stand there.
 
 Costs: time and memory linear in the number of tokens, each of which is skipped at most once; compiled about 0.5 us a
 token beside the lexer's 0.4, uncompiled 1.6 beside 1.3.
@@ -187,7 +187,7 @@ class _Automaton(Generic[A, S]):
             self._recover(False)
 
     def _skip_to_body(self) -> None:
-        """Behind a mistake in a function's head, go on at its body, so that this is looked at too."""
+        """After an error in a function's head, continue at its body, so that it is checked too."""
         cursor = self._cursor
         if cursor.is_meant_as_name():
             cursor.advance()
@@ -385,7 +385,7 @@ class _Automaton(Generic[A, S]):
     # arguments = "(" { item } ")"
     # cast = "as" type
     def _after_operand(self, node: int) -> None:
-        """What goes on with an operand, or with the expression that ends with it."""
+        """What continues an operand, or the expression that ends with it."""
         ast = self._ast
         cursor = self._cursor
         stack = self._stack
@@ -446,7 +446,7 @@ class _Automaton(Generic[A, S]):
     # array_type = "Array" "<" type ">"
     # record_type = "Record" "<" { name ":" type } ">"
     def _type(self) -> int:
-        """The type that begins here. 0, and reported, where there is none; then its frames are gone."""
+        """The type that begins here. 0, and reported, if there is none; then its frames are gone."""
         bottom = len(self._stack)
         node = self._parse_type(bottom)
         if node == 0:
@@ -624,7 +624,7 @@ class _Automaton(Generic[A, S]):
         return self._new_list(stack, mark)
 
     def _new_list(self, stack: Vec[S], mark: i64) -> int:
-        """The same, but an empty list is a list of its own."""
+        """The same, but an empty list gets its own index."""
         extra = self._ast.extra
         index = len(extra)
         extra.append(len(stack) - mark)
@@ -632,10 +632,10 @@ class _Automaton(Generic[A, S]):
         stack.truncate(mark)
         return index
 
-    # Mistakes.
+    # Errors.
 
     def _end_early(self) -> None:
-        """End everything that is open, as no more of it can come. Of functions, keep what is there."""
+        """End everything that is open, since no token is left. Of functions, keep what was parsed."""
         cursor = self._cursor
         stack = self._stack
         if cursor.position != cursor.silenced:

@@ -1,7 +1,7 @@
 """The unparser: an AST back to garden source, laid out as one would write it.
 
 Parsing what it prints gives the same AST; comments and needless parentheses are lost, and a default arm moves behind
-the other arms. It wants an AST without mistakes.
+the other arms. The AST must have no errors.
 
 Two rules of garden need care. An identifier or field before a parenthesis is called, whatever stands between them, so
 an item such as `a + b` gets parentheses where the next item starts with one. And a brace at the start of a match arm is
@@ -218,7 +218,7 @@ class _Unparser:
                 return 0
 
     def _ends_callable(self, node: int) -> bool:
-        """Whether a parenthesis behind this item would call what it ends with."""
+        """Whether a parenthesis after this item would call what it ends with."""
         ast = self.ast
         while True:
             kind = ast.kinds[node]

@@ -65,7 +65,7 @@ class Calls(Generic[S]):
         self._unknown: Final = unknown
         #: Names that are not reported as unknown.
         self._dropped: Final = dropped
-        #: Types of the arguments of the call at hand.
+        #: Types of the arguments of the current call.
         self._given: Vec[S] = Vec(scratch, "I")
 
     def check(self, node: int) -> int:

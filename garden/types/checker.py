@@ -12,13 +12,13 @@ Costs: linear in the number of nodes, times the number of generic overloads wher
 Decided here:
 
 * Imports and `extern` count for the whole program, wherever they stand, as functions do. What `extern` declares comes
-  before what is imported under the same name. Two imported packages of one name are a mistake.
+  before what is imported under the same name. Two imported packages of one name are an error.
 * What `extern` declares is the function of that package with exactly that signature, where there is one.
 * Values, functions and packages are three kinds of names, which do not hide each other.
 * A parameter, field or member cannot be Void. A record has at most `MAX_RECORD_SIZE` bytes, an array literal
   `MAX_ARRAY_SIZE`.
-* After a mistake of an earlier stage, what could not be parsed may be what introduced a name or gave a body its value.
-  So names that the source introduces anywhere are not reported as unknown then, nor types of bodies around mistakes.
+* After an error of an earlier stage, what could not be parsed may be what introduced a name or gave a body its value.
+  So names that the source introduces anywhere are not reported as unknown then, nor types of bodies around errors.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Checker(Generic[A, S]):
     def check(self, ast: Ast[Allocator]) -> CheckedProgram[A]:
         """The checked program; what is wrong with it is appended to the diagnostics, in source order.
 
-        Diagnostics that are there already count as mistakes of earlier stages. Raises `AllocError`, and then keeps
+        Diagnostics that are there already count as errors of earlier stages. Raises `AllocError`, and then keeps
         nothing.
         """
         program = CheckedProgram(self._allocator, ast)
@@ -126,10 +126,10 @@ class _Checking(Generic[S]):
         "_calls",
         "_declarations",
         "_dropped",
+        "_errors",
         "_extra",
         "_kinds",
         "_left",
-        "_mistakes",
         "_node_types",
         "_program",
         "_report",
@@ -165,8 +165,8 @@ class _Checking(Generic[S]):
         self._node_types: Final = program.node_types.data
         self._targets: Final = program.targets.data
         self._types: Final = program.types
-        #: Where earlier stages found mistakes, and whether there is one in the function at hand.
-        self._mistakes: Final = sorted([diagnostic.start for diagnostic in diagnostics])
+        #: Where earlier stages found errors, and whether there is one in the current function.
+        self._errors: Final = sorted([diagnostic.start for diagnostic in diagnostics])
         self._torn = False
         self._report: Final = Report(ast, diagnostics)
         self._values: Values[S] = Values(program, self._report, scratch)
@@ -193,14 +193,14 @@ class _Checking(Generic[S]):
         symbols = len(ast.symbols)
         self._values.names.reserve(symbols)
         self._scopes.reserve(symbols)
-        if self._mistakes:
+        if self._errors:
             self._dropped.reserve(symbols)
             self._find_introduced_names()
         self._declarations.collect()
         for row in range(1, len(self._program.functions)):
-            self._torn = self._has_mistake(row)
+            self._torn = self._has_error(row)
             self._check_function(row)
-        self._torn = len(self._mistakes) > 0
+        self._torn = len(self._errors) > 0
         self._check_items(ast.roots)
         self._report.sort()
 
@@ -216,18 +216,18 @@ class _Checking(Generic[S]):
                 if before == token_kind.LET or before == token_kind.FN or kinds[token + 1] == token_kind.COLON:
                     self._dropped.add(self._symbols[token])
 
-    def _has_mistake(self, row: int) -> bool:
-        """Whether an earlier stage found a mistake between this function and the next."""
+    def _has_error(self, row: int) -> bool:
+        """Whether an earlier stage found an error between this function and the next."""
         nodes = self._program.functions.columns[FUNCTION_NODE]
         start = self._ast.start(nodes[row])
-        index = bisect_left(self._mistakes, start)
-        if index == len(self._mistakes):
+        index = bisect_left(self._errors, start)
+        if index == len(self._errors):
             return False
         following = row + 1
         if following == len(self._program.functions):
             return True
         end = self._ast.start(nodes[following])
-        return end < start or self._mistakes[index] < end
+        return end < start or self._errors[index] < end
 
     # Functions and bodies.
 
@@ -507,7 +507,7 @@ class _Checking(Generic[S]):
     def _match(self, node: int) -> int:
         arms: int = self._left[node]
         default: int = self._right[node]
-        # An empty default arm is a list of its own; 0 is a match without one, which was reported.
+        # An empty default arm has its own list; 0 is a match without one, which was reported.
         result = self._body_type(default) if default else POISON
         for index in range(arms + 1, arms + 1 + self._extra[arms], 2):
             condition: int = self._extra[index]

@@ -92,7 +92,7 @@ class Overloads(Generic[S]):
         self._hosts: Interner[S] = Interner(scratch)
 
     def reserve(self, symbols: int) -> None:
-        """Make room for so many symbols."""
+        """Make room for `symbols` symbols."""
         self._packages.fill(UNKNOWN, symbols)
         self._candidates.append(0, 0, 0, 0, 0, 0)
 
@@ -125,7 +125,7 @@ class Overloads(Generic[S]):
     # Candidates. Row 0 means none; row r is described by function r - 1.
 
     def first(self, package: int, name: int) -> int:
-        """The first candidate of a name, 0 where there is none. `package` must be declared or imported."""
+        """The first candidate of a name, 0 if there is none. `package` must be declared or imported."""
         head = self._head(package, name)
         firsts = self._heads.columns[_FIRST]
         states = self._heads.columns[_STATE]

@@ -6,7 +6,7 @@ The short form has a line for every top-level `let`, function and `extern` funct
     total: Int
 
 The long form has a line `text: Type` for every node with a type below its item, its parts indented under it. A call is
-followed by what it calls, then by its arguments; `?` is what is not known for a mistake.
+followed by what it calls, then by its arguments; `?` stands for what an error left unknown.
 
     total: Int
       call: Int

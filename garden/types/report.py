@@ -39,7 +39,7 @@ class Report:
         notes: tuple[str, ...] = (),
         helps: tuple[str, ...] = (),
     ) -> None:
-        """Report a mistake about a node: its main token, of a call what is called."""
+        """Report an error at a node: at its main token, or for a call at what is called."""
         ast = self._ast
         last: int = ast.token[node]
         first = last
@@ -61,7 +61,7 @@ class Report:
         notes: tuple[str, ...] = (),
         helps: tuple[str, ...] = (),
     ) -> None:
-        """Report a mistake about a token."""
+        """Report an error at a token."""
         self._tokens(code, message, token, token, label, notes, helps)
 
     def _tokens(

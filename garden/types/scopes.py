@@ -30,7 +30,7 @@ class Scopes(Generic[S]):
         self._read_columns()
 
     def reserve(self, symbols: int) -> None:
-        """Make room for so many symbols."""
+        """Make room for `symbols` symbols."""
         self._meaning.fill(0, symbols)
         self._rows.append(0, 0, 0, 0)
         self._read_columns()

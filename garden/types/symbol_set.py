@@ -1,4 +1,4 @@
-"""SymbolSet: a set of symbols that is emptied in no time, for finding what is named twice in one place."""
+"""SymbolSet: a set of symbols that empties in constant time, for finding duplicate names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class SymbolSet(Generic[S]):
         self._round: i64 = 1
 
     def reserve(self, symbols: int) -> None:
-        """Make room for so many symbols."""
+        """Make room for `symbols` symbols."""
         self._rounds.fill(0, symbols)
 
     def clear(self) -> None:

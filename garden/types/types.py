@@ -28,12 +28,12 @@ STR: Final = 5
 
 #: Nested records are inline, so a record that holds another one twice doubles with every line of a program.
 MAX_RECORD_SIZE: Final = 1 << 20
-#: Nor may it have more fields than so many, those of records inside it included: empty records have no size.
+#: Most fields of a record, those of records inside it included: empty records have no size.
 MAX_RECORD_FIELDS: Final = MAX_RECORD_SIZE // WORD_SIZE
 #: Instructions have 31 bits for the size of an object. Records inside an array are inline too.
 MAX_ARRAY_SIZE: Final = (1 << 31) - 1
 
-#: Records of up to so many words are copied word by word, larger ones as a block.
+#: Records of up to this many words are copied word by word, larger ones as a block.
 FEW_WORDS: Final = 4
 
 #: Characters of a type that are shown.

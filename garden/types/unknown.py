@@ -1,4 +1,4 @@
-"""Unknown names: what is said about a name, a function or a package that there is not, and what was probably meant."""
+"""Unknown names: reports names, functions and packages that do not exist, and suggests what was probably meant."""
 # Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class Values(Generic[S]):
         self._ast: Final[Ast[Allocator]] = program.ast
         self._kinds: Final = program.ast.kinds
         self._report: Final = report
-        #: Names met in the list at hand.
+        #: Names met in the current list.
         self.names: SymbolSet[S] = SymbolSet(scratch)
 
     def result(self, node: int) -> int:

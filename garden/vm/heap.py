@@ -11,7 +11,7 @@ the address and the first word of each, the constant strings of the program firs
 
 A foreign object of the host is a number, counted from 1; the heap keeps the object alive.
 
-Addresses are real. Reads and writes find the chunk behind an address, and trap where there is none, so that wrong code
+Addresses are real. Reads and writes find the chunk behind an address, and trap if there is none, so that wrong code
 cannot reach anything but the program's own memory.
 
 Costs: an allocation is a comparison and an addition. A Str costs its hash, one comparison most often, and 32 to 64
@@ -155,7 +155,7 @@ class Heap(Uncopyable, Generic[A]):
         return self._table.address, self._mask, self._strings
 
     def resume(self, cursor: int, allocations: int, strings: int) -> None:
-        """Go on from where machine code has got to: in the current chunk, and in the table of strings."""
+        """Continue from where machine code has got to: in the current chunk, and in the table of strings."""
         self.cursor = cursor
         self.allocations = allocations
         self._strings = strings

@@ -207,7 +207,7 @@ class ReferenceMachine(Closing, Generic[A]):
 
     def backtrace(self) -> tuple[str, ...]:
         """Names of the functions that were active when the last run ended, the entry first."""
-        # A frame returns behind its call.
+        # A frame returns after its call.
         pcs = [pc - 1 for pc in self._frames.data[: self._depth]]
         pcs.append(self._pc)
         return function_names(self.code, pcs)

@@ -3,7 +3,7 @@
 A pass is a function of the IR and of `Counts` that returns how many rewrites it has made. It takes time for the size of
 the IR, leaves it well-formed, and changes nothing that a program does: what traps still traps, at the same place. New
 rows and lists come from the allocator of the IR; what a pass knows beside it is in scratch memory, and given back when
-it ends, but for the counts, which the next pass may want. If either runs out, the IR is of no use any more, but can be
+it ends, but for the counts, which the next pass may want. If either runs out, the IR is invalid, but can be
 closed.
 
 A pass that takes edges away removes the blocks that are `unreachable` then. Neither lowering nor inlining makes any.

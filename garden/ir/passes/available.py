@@ -1,4 +1,4 @@
-"""Available: which values have been computed on the way to a block, by what computes them; and the order of blocks that
+"""Available: the values computed on every path to a block, by what computes them; and the order of blocks that
 makes this easy to keep.
 
 A block that only one edge leads to knows all that the block before it knew. So blocks are visited as trees, each from a
@@ -145,7 +145,7 @@ class Trees:
         self.second = 0
 
     def advance(self) -> bool:
-        """Go on to the next block; whether there is one."""
+        """Move to the next block; whether there is one."""
         pending = self._pending
         if len(pending):
             self.second = pending.pop()

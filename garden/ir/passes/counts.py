@@ -1,7 +1,7 @@
 """Counts: how often each value is used, and how many edges lead to each block, kept from one pass to the next.
 
 Either is counted when a pass first asks for it. A pass that changes operands or edges must afterwards have the counts
-right again, or forget them; what is right is what counting anew would give. Rows that a pass adds have no count, so it
+right again, or forget them; what is right is what counting again would give. Rows that a pass adds have no count, so it
 forgets them all, unless no operand and no edge refers to those rows.
 """
 
@@ -62,13 +62,13 @@ class Counts:
                 predecessors[ir.pool.data[edge_at(ir, terminator, index) + 1]] -= 1
 
     def forget_uses(self) -> None:
-        """Have uses counted anew when they are asked for again."""
+        """Have uses counted again when they are asked for again."""
         if self._uses is not None:
             self._uses.close()
             self._uses = None
 
     def forget_predecessors(self) -> None:
-        """Have edges counted anew when they are asked for again."""
+        """Have edges counted again when they are asked for again."""
         if self._predecessors is not None:
             self._predecessors.close()
             self._predecessors = None

@@ -59,7 +59,7 @@ def _on_right(opcode: int) -> int:
 
 
 def _on_left(opcode: int) -> int:
-    """The opcode with the left operand as immediate, 0 where there is none."""
+    """The opcode with the left operand as immediate, 0 if there is none."""
     if opcode in (op.ISUB, op.IDIV, op.IMOD):
         return 0
     return op.IGT_IMM if opcode in (op.ILT, op.ILE) else _on_right(opcode)

@@ -1,4 +1,4 @@
-"""indirect_jump: an edge to a block that only goes on goes there at once.
+"""indirect_jump: an edge to a block that only jumps on goes there at once.
 
     b0:                          b0:
         br %v0, b1, b2               br %v0, b2, b1
@@ -9,7 +9,7 @@
     b3:
         ret %v1
 
-A block may also go on by a branch on one of its parameters. An edge that gives it a constant goes where that leads,
+A block may also continue by a branch on one of its parameters. An edge that gives it a constant goes where that leads,
 and a jump becomes the branch itself. So a match of Bools, which is how garden spells `and` and `or`, is no Bool at all
 where it decides another match:
 
@@ -22,7 +22,7 @@ where it decides another match:
     b3(%v3:Bool):
         br %v3, b4, b5
 
-The block in between holds nothing but constants that nobody uses, and nothing but its end uses its parameters. Blocks
+The block in between holds nothing but unused constants, and nothing but its end uses its parameters. Blocks
 are visited from the end of the layout, so that a chain of jumps shortens to one edge. A branch both of whose edges are
 equal becomes a jump.
 """
@@ -137,7 +137,7 @@ class _Threader:
         return count
 
     def _release(self, edge: int) -> None:
-        """Forget the uses in an edge that is no more."""
+        """Forget the uses in an edge that was removed."""
         uses = self._uses
         pool = self.ir.pool.data
         for cell in range(edge + 2, edge + 1 + pool[edge]):

@@ -57,7 +57,7 @@ def inline(ir: Ir[Allocator], counts: Counts) -> int:
 
 @mypyc_attr(native_class=True)
 class _Inliner:
-    """How far each function is, and what the rows of the body at hand become."""
+    """How far each function is, and what the rows of the current body become."""
 
     __slots__ = ("_blocks", "_copies", "_pending", "_replacement", "_rows", "_state", "_words", "ir")
 
@@ -86,7 +86,7 @@ class _Inliner:
         entry = ir.function_count - 1
         self._state.fill(0, ir.function_count)
         self._rows.fill(0, ir.function_count)
-        # Nothing is inlined into `entry`, nor is it called.
+        # `entry` is not called, and nothing is inlined into it.
         self._state.data[entry] = _CLOSED
         count = 0
         for root in range(1, entry):
@@ -142,7 +142,7 @@ class _Inliner:
                             before = self._splice(block, before, inst)
                             replaced = True
                         else:
-                            # What follows the call is in a block of its own now.
+                            # What follows the call is in its own block now.
                             block = self._split(block, before, inst)
                             before = 0
                         inst = after

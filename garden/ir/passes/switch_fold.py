@@ -10,7 +10,7 @@
         br_imm IEq %v0, 4, b7, b8
 
 A link of the chain is a block that only the link before it leads to, and that holds nothing but constants; they move to
-the head, and `dce` removes those that nobody uses. The first arm of a repeated key wins. At least `MIN_CASES` distinct
+the head, and `dce` removes unused ones. The first arm of a repeated key wins. At least `MIN_CASES` distinct
 keys make a switch; Ints must also be dense, since the table behind a switch has a slot for every number between the
 least and the greatest key. Of a long chain the dense parts become switches.
 """
@@ -201,7 +201,7 @@ class _Folder:
             if most - least < MAX_SPREAD * length:
                 best = length
             elif best >= MIN_CASES and length > 2 * best + MIN_CASES:
-                # Looking further for each part anew would not be linear.
+                # Searching further for each part would not be linear.
                 break
         return best
 

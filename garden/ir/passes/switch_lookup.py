@@ -90,7 +90,7 @@ def _goes_to(ir: Ir[Allocator], edge: int) -> int:
 
 
 def _constant(ir: Ir[Allocator], edge: int) -> int:
-    """The one value that an arm returns or passes on, 0 where there is none or several."""
+    """The one value that an arm returns or passes on, 0 if there is none or several."""
     pool = ir.pool.data
     last: int = ir.block_last[pool[edge + 1]]
     value = 0

@@ -37,7 +37,7 @@ def tailcall(ir: Ir[Allocator], counts: Counts) -> int:
 
 
 def _before(ir: Ir[Allocator], block: int, last: int) -> int:
-    """The instruction before the last one of a block, 0 where there is none."""
+    """The instruction before the last one of a block, 0 if there is none."""
     ops = ir.op
     nexts = ir.next
     before = 0

@@ -3,7 +3,7 @@
 No other language can change the stack, and LLVM has an assembler only for the processor that it runs on. So this is
 machine code already. A line has the bytes of an instruction (on AArch64 its word) in hexadecimal, and what they mean in
 assembly, which a test compares. A word of the context there, or a label at the end, is an operand that is filled in.
-The label `to_NAME` is that of the distance from there to a symbol, which stands behind the code, so that it does not
+The label `to_NAME` is that of the distance from there to a symbol, which stands after the code, so that it does not
 matter where the code lies. To LLVM this is the `prologue` of a function without a body: data that stands at its start.
 It must not look at that body, from which it would learn that calls change no memory: hence `weak`.
 
@@ -297,7 +297,7 @@ def _instruction(target: str, hexadecimal: str, operand: tuple[int, int] | None,
         if operand is None:
             return code
         field, place = operand
-        # 32 bits at the end; a place counts from behind them.
+        # 32 bits at the end; a place counts from after them.
         filled = 8 * field if field >= 0 else place - (at + len(code) + 4)
         return code + filled.to_bytes(4, "little", signed=True)
     word = int(hexadecimal, 16)

@@ -6,8 +6,8 @@ as what they were.
 
 There are three tables. `firsts`: for each code, the opcode that it is or begins with. `tests`: all that has to be so
 for the superinstructions to match, in threes of bytes (see `superinstructions.tests_of`). Those of a superinstruction
-stand behind their number, its length and its code; superinstructions with the same first opcode stand in a row, the
-best ones first, and behind them one of no length. `places`: for each opcode, where its row is.
+stand after their number, its length and its code; superinstructions with the same first opcode stand in a row, the
+best ones first, and after them one of no length. `places`: for each opcode, where its row is.
 
 Costs: a comparison or two for each superinstruction that begins with the opcode of a word, some 10 ns a word.
 """

@@ -106,7 +106,7 @@ class Handler(Body):
         self._results: dict[int, tuple[str, str]] = {}
         # Where a jump inside the run leads: the label, and the state there.
         self._ahead: dict[int, tuple[str, str, str]] = {}
-        # Blocks that go on elsewhere: the label, the handler, the word, the state.
+        # Blocks that continue elsewhere: the label, the handler, the word, the state.
         self._cold: list[tuple[str, str, int, str, str]] = []
         self.place("entry")
 
@@ -153,11 +153,11 @@ class Handler(Body):
     # Operands.
 
     def word(self, offset: int = 0) -> str:
-        """A pointer to the present word, or so many bytes behind that."""
+        """A pointer to the current word, or `offset` bytes after it."""
         return self.beyond("%pc", "i8", WORD_SIZE * self.index + offset)
 
     def beyond(self, pointer: str, type: str, count: int | str) -> str:
-        """A pointer so many elements behind another one."""
+        """A pointer `count` elements after another one."""
         return self.value(f"getelementptr {type}, ptr {pointer}, i64 {count}") if count else pointer
 
     def _code(self, type: str, offset: int) -> str:
@@ -191,7 +191,7 @@ class Handler(Body):
     # The ways on.
 
     def go(self, handler: str, pc: str, likely: str = "%likely") -> None:
-        """Go on with a handler, at a word."""
+        """Continue with a handler, at a word."""
         state = {"pc": pc, "frames": self.frames, "spill": self.spill, "likely": likely}
         arguments = ", ".join([f"ptr {state.get(name, f'%{name}')}" for name in _STATE])
         result = self.value(f"musttail call preserve_nonecc i64 {handler}({arguments})")
@@ -212,7 +212,7 @@ class Handler(Body):
         self.dispatch(target, target)
 
     def leave_if(self, condition: str, handler: str) -> None:
-        """Go on with a handler, at the present word, where a condition holds, which is hardly ever."""
+        """Continue with a handler, at the current word, if a condition holds, which is rare."""
         label = self.label()
         self._cold.append((label, handler, self.index, self.frames, self.spill))
         self.unless(condition, label)
@@ -368,11 +368,11 @@ class Handler(Body):
         return [self.value(f"load i64, ptr {place}") for place in places]
 
     def slot(self, below: str) -> str:
-        """A pointer to the word so many words below the topmost one."""
+        """A pointer to the word `below` words below the top."""
         return self.beyond(self.spill, "i64", self.value(f"sub i64 -1, {below}"))
 
     def drop(self, count: str) -> None:
-        """Take so many words off."""
+        """Pop `count` words."""
         self.spill = self.beyond(self.spill, "i64", self.value(f"sub i64 0, {count}"))
 
     def save_spill(self) -> None:
@@ -461,7 +461,7 @@ def interpreter_text(
 
 
 def _ways_out(runtime: RuntimeFunctions) -> Iterable[str]:
-    """What handlers go on with where they cannot go on by themselves."""
+    """Where handlers go if they cannot continue by themselves."""
     for message in _TRAPS:
         body = Handler((), runtime)
         body.line(f"call fastcc void @garden_trap(i64 {message}, i64 {body.save()}, i64 0, i64 0)")

@@ -39,7 +39,7 @@ LAST_POWER: Final = 324
 
 
 def crc_table() -> list[int]:
-    """CRC-32 by slices, 32 bits an entry: entry 256 k + b is the CRC of byte b and k zero bytes behind it.
+    """CRC-32 by slices, 32 bits an entry: entry 256 k + b is the CRC of byte b and k zero bytes after it.
 
     (Neither inverted at the start nor at the end.) Eight lookups then take a word at once: Kounavis and Berry, "A
     systematic approach to building high performance software-based CRC generators", 2005.

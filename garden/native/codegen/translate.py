@@ -75,7 +75,7 @@ class Signature:
         self.slots: list[int] | None = None
 
     def share(self, words: int, doubles: int) -> None:
-        """Have so many words and Doubles as parameters, as far as these go."""
+        """Take `words` words and `doubles` Doubles as parameters."""
         self.shape = ["i64"] * words + ["double"] * doubles
         free = {"i64": list(range(words)), "double": list(range(words, words + doubles))}
         self.slots = []

@@ -254,7 +254,7 @@ class InterpreterMachine(NativeMachine):
     def backtrace(self) -> tuple[str, ...]:
         """Names of the functions that were active when the last run ended, the entry first."""
         start = self.code.words.address
-        # A frame returns behind its call.
+        # A frame returns after its call.
         pcs = [(address - start) // WORD_SIZE - 1 for address in self._frames.data[1 : 1 + self._depth()]]
         pcs.append(self._pc)
         return function_names(self.code, pcs)

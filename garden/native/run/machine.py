@@ -233,7 +233,7 @@ class NativeMachine:
             error.backtrace = self.backtrace()
 
     def _offset(self, where: int) -> int:
-        """The place in the source that is at `where` for machine code, -1 where there is none."""
+        """The place in the source that is at `where` for machine code, -1 if there is none."""
         raise NotImplementedError
 
     def backtrace(self) -> tuple[str, ...]:
