@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, TypeVar
 
     from allocators.layout import Layout
+
+    E = TypeVar("E", bound=BaseException)
 
 
 class Portable:
@@ -27,9 +27,6 @@ class Portable:
 def _remade(kind: type[BaseException], args: tuple[Any, ...]) -> BaseException:
     """An exception with these `args`, without its constructor; its attributes come after."""
     return kind.__new__(kind, *args)
-
-
-E = TypeVar("E", bound=BaseException)
 
 
 def caused_by(error: E, cause: BaseException | None) -> E:
