@@ -161,7 +161,10 @@ static inline int64_t memory_word(PyObject *number) {
         int64_t small = memory_small_int(number);
         if (small >= 0) return small;
     }
-    uint64_t value = PyLong_AsUnsignedLongLong(number);
+    PyObject *plain = PyNumber_Index(number);
+    if (plain == NULL) return MEMORY_ERROR;
+    uint64_t value = PyLong_AsUnsignedLongLong(plain);
+    Py_DECREF(plain);
     if (value == UINT64_MAX && PyErr_Occurred()) {
         if (PyErr_ExceptionMatches(PyExc_OverflowError))
             PyErr_SetString(PyExc_ValueError, "a number from 0 to 2**64 - 1 is needed");

@@ -17,6 +17,7 @@ Items of 'Q' are words, the same 64 bits as `i64`: negative from 2**63 on in com
 from __future__ import annotations
 
 from operator import getitem, setitem
+from operator import index as plain_int
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ if TYPE_CHECKING:
         """Whether the items of format 'B' from `index` on are these bytes."""
 
     def word(number: Any) -> i64:
-        """An int as a word. Raises ValueError unless it is from 0 to 2**64 - 1."""
+        """An int, or the `__index__` of another object, as a word; ValueError if it is not from 0 to 2**64 - 1."""
 
     def number(word: i64) -> Any:
         """A word as an int."""
@@ -137,9 +138,10 @@ else:
         return items[index : index + len(text)] == text
 
     def word(number):
-        if not 0 <= number < 1 << 64:
+        plain = plain_int(number)
+        if not 0 <= plain < 1 << 64:
             raise ValueError("a number from 0 to 2**64 - 1 is needed")
-        return number
+        return plain
 
     def number(word):
         return word

@@ -25,7 +25,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable
 from operator import index as plain_int
-from typing import TYPE_CHECKING, Final, SupportsIndex
+from typing import TYPE_CHECKING, Any, Final, SupportsIndex
 
 from allocators._mypyc import i64, mypyc_attr
 from allocators.base import BaseAllocator, check_grow, check_shrink
@@ -139,7 +139,9 @@ class StackAlloc(BaseAllocator):
     def push(self, word: SupportsIndex) -> None:
         """Push one signed 64-bit word; ValueError where it does not fit, `AllocError` where the stack is full."""
         # Before anything else: asking for its value may run the caller's code, which may use this stack.
-        plain: int = word if isinstance(word, int) else plain_int(word)
+        plain: Any = word
+        if not isinstance(word, int):
+            plain = plain_int(word)
         cursor = self._cursor
         if cursor == self._end:
             raise self._full(Layout(WORD_SIZE, WORD_SIZE))

@@ -70,11 +70,11 @@ class ByteBuffer(Closing, Generic[A]):
     @overload
     def __setitem__(self, index: builtins.slice, item: ReadableBuffer) -> None: ...
     def __setitem__(self, index: SupportsIndex | builtins.slice, item: Any) -> None:
-        """Overwrite one byte, or several with as many."""
+        """Overwrite one byte, or several by as many."""
         self.vec[index] = item
 
     def __delitem__(self, index: SupportsIndex | builtins.slice) -> None:
-        """Take out one byte, or several in a row."""
+        """Remove one byte, or several in a row."""
         del self.vec[index]
 
     def __iter__(self) -> Iterator[int]:
@@ -85,7 +85,7 @@ class ByteBuffer(Closing, Generic[A]):
         self.vec.insert_all(index, data)
 
     def fill(self, byte: SupportsIndex, count: SupportsIndex) -> None:
-        """Append `count` times the same byte."""
+        """Append one byte `count` times."""
         self.vec.fill(byte, count)
 
     def numpy(self) -> Any:
@@ -93,11 +93,11 @@ class ByteBuffer(Closing, Generic[A]):
         return self.vec.numpy()
 
     def reserve(self, additional: SupportsIndex) -> None:
-        """Make room for `additional` bytes behind the last one."""
+        """Make room for `additional` more bytes."""
         self.vec.reserve(additional)
 
     def shrink_to_fit(self) -> None:
-        """Give back the capacity behind the last byte."""
+        """Give back the capacity beyond the last byte."""
         self.vec.shrink_to_fit()
 
     def truncate(self, length: SupportsIndex) -> None:

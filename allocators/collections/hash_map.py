@@ -63,13 +63,13 @@ class HashMap(Closing, Generic[A]):
         self._slots.check_open()
 
     def __len__(self) -> int:
-        # Raises where the slots are revoked.
+        # Raises if the slots are revoked.
         len(self._slots)
         return len(self._entries)
 
     @property
     def capacity(self) -> int:
-        """How many entries fit before the map must grow."""
+        """How many entries fit before the map grows."""
         return min((self._slots.mask + 1) // 2, self._entries.capacity)
 
     def _find(self, key: i64) -> i64:
@@ -109,9 +109,8 @@ class HashMap(Closing, Generic[A]):
 
     def _entry_of(self, key: SupportsIndex) -> i64:
         """The number of a key's entry, or -1; no number that is not a key has one."""
-        plain: Any = key if isinstance(key, int) else plain_int(key)
         try:
-            as_word = word(plain)
+            as_word = word(key)
         except ValueError:
             self.check_open()
             return -1
@@ -152,7 +151,7 @@ class HashMap(Closing, Generic[A]):
 
         If it raises, `AllocError` included, nothing has changed.
         """
-        self._set(_word(key), _word(value))
+        self._set(word(key), word(value))
 
     def _set(self, key: i64, value: i64) -> None:
         slot = self._find(key)
@@ -173,12 +172,12 @@ class HashMap(Closing, Generic[A]):
         self._set(key, value)
 
     def __setitem__(self, key: SupportsIndex, value: SupportsIndex) -> None:
-        self._set(_word(key), _word(value))
+        self._set(word(key), word(value))
 
     def setdefault(self, key: SupportsIndex, value: SupportsIndex) -> Any:
         """The value of a key, which is set to this one if it has none."""
-        as_word = _word(key)
-        new = _word(value)
+        as_word = word(key)
+        new = word(value)
         entry = self._entry(as_word)
         if entry < 0:
             self._set(as_word, new)
@@ -192,7 +191,7 @@ class HashMap(Closing, Generic[A]):
 
     def delete(self, key: SupportsIndex) -> None:
         """Delete a key; KeyError if it is not in the map."""
-        plain: Any = key if isinstance(key, int) else plain_int(key)
+        plain: Any = plain_int(key)
         if self._entry_of(plain) < 0:
             raise KeyError(key)
         self._delete(word(plain))
@@ -238,7 +237,7 @@ class HashMap(Closing, Generic[A]):
         """Delete a key and return its value; `default` if it is not in the map, KeyError without one."""
         if len(default) > 1:
             raise TypeError(f"pop takes at most one default, not {len(default)}")
-        plain: Any = key if isinstance(key, int) else plain_int(key)
+        plain: Any = plain_int(key)
         entry = self._entry_of(plain)
         if entry < 0:
             if default:
@@ -251,7 +250,7 @@ class HashMap(Closing, Generic[A]):
     def reserve(self, additional: SupportsIndex) -> None:
         """Make room for `additional` more entries, at least doubling what must grow.
 
-        Raises `LayoutError` for more than 2**32 - 2 entries, and `AllocError` where the allocator refuses; no entry has
+        Raises `LayoutError` for more than 2**32 - 2 entries, and `AllocError` if the allocator refuses; no entry has
         changed then.
         """
         count = as_count(additional, "the number of entries to reserve room for")
@@ -267,7 +266,7 @@ class HashMap(Closing, Generic[A]):
             self._rehash(needed)
 
     def _rehash(self, count: int) -> None:
-        """Replace the slots by others for `count` entries."""
+        """Replace the slots by new ones for `count` entries."""
         slots: Slots = Slots(self.allocator)
         try:
             slots.make(count)
@@ -322,11 +321,11 @@ class HashMap(Closing, Generic[A]):
         return self._entries.numpy(0), self._entries.numpy(1)
 
     def __iter__(self) -> Iterator[int]:
-        """The keys. RuntimeError at the next one once entries have come or gone."""
+        """The keys. Once entries have been added or deleted, the next one raises RuntimeError."""
         return _Entries(self, False)
 
     def items(self) -> Iterator[tuple[int, int]]:
-        """The entries as (key, value). RuntimeError at the next one once entries have come or gone."""
+        """The entries as (key, value). Once entries have been added or deleted, the next one raises RuntimeError."""
         return _Entries(self, True)
 
     def close(self) -> None:
@@ -342,7 +341,7 @@ class HashMap(Closing, Generic[A]):
 
 @mypyc_attr(native_class=True)
 class _Entries(Uncopyable):
-    """Goes through a map by the number of the entry."""
+    """Iterates over a map by the number of the entry."""
 
     __slots__ = ("_items", "_length", "_map", "_next")
 
@@ -370,12 +369,6 @@ class _Entries(Uncopyable):
 
 def _overwritten() -> MisuseError:
     return MisuseError("the slots of the map have been overwritten, perhaps through a view of another block")
-
-
-def _word(number: SupportsIndex) -> i64:
-    """A key or a value as a word, or ValueError: asking for it may run the caller's code."""
-    plain: Any = number if isinstance(number, int) else plain_int(number)
-    return word(plain)
 
 
 def _hash(key: i64) -> i64:

@@ -24,7 +24,7 @@ from allocators.protocol import Allocator
 
 A = TypeVar("A", bound=Allocator, covariant=True)
 
-#: Ids that there is room for at first.
+#: Ids that fit at first.
 _FIRST: Final = 16
 #: Offsets have 32 bits.
 _MOST_BYTES: Final = (1 << 32) - 1
@@ -32,7 +32,7 @@ _MOST_BYTES: Final = (1 << 32) - 1
 
 @mypyc_attr(native_class=True)
 class Interner(Closing, Generic[A]):
-    """Each distinct byte string gets the next id, for good.
+    """Gives each distinct byte string the next id, for good.
 
     Once memory of it has been revoked, by the end of a scope or by a reset, everything but `close` and `repr` raises
     `MisuseError`.
@@ -160,7 +160,7 @@ class Interner(Closing, Generic[A]):
         return self.find(text) >= 0
 
     def lookup(self, id: SupportsIndex) -> bytes:
-        """The byte string of an id; IndexError where there is none."""
+        """The byte string of an id; IndexError if there is none."""
         number: int = id if isinstance(id, int) else plain_int(id)
         if not 0 <= number < len(self._ends):
             raise IndexError(f"no byte string has id {number_text(number)}; there are {len(self._ends)}")

@@ -247,7 +247,7 @@ class Cells(Uncopyable):
         return load_item(self.kind, self.pointer, index)
 
     def set(self, index: i64, item: Any) -> None:
-        """Overwrite an item of any format by an int or a float. Raises ValueError or TypeError where it does not fit.
+        """Overwrite an item of any format by an int or a float. Raises ValueError or TypeError if it does not fit.
 
         Runs no code of the caller: other objects raise TypeError.
         """
@@ -282,7 +282,7 @@ def _bounds(format: str, size: int) -> tuple[int, int]:
 
 
 def release_view(view: memoryview) -> None:
-    """Release a cached view, or leave it to whoever looks at the bytes through it (a numpy array, say)."""
+    """Release a cached view, unless something such as a numpy array looks at the bytes through it."""
     try:
         view.release()
     except BufferError:
@@ -290,7 +290,7 @@ def release_view(view: memoryview) -> None:
 
 
 def as_count(number: SupportsIndex, what: str) -> int:
-    """An argument that counts something, as a plain int; `MisuseError` where it is negative."""
+    """An argument that counts something, as a plain int; `MisuseError` if it is negative."""
     count = number if isinstance(number, int) else plain_int(number)
     if count < 0:
         raise MisuseError(f"{what} must not be negative: {number_text(count)}")
@@ -298,9 +298,9 @@ def as_count(number: SupportsIndex, what: str) -> int:
 
 
 def needed(length: int, additional: int, capacity: int) -> int:
-    """The capacity to ask for so that `additional` items fit behind `length`: at least twice as much, or the same.
+    """The capacity that holds `additional` more items than `length`: the present one, or at least twice as much.
 
-    Raises `LayoutError` where no memory could be that large.
+    Raises `LayoutError` if no memory could be that large.
     """
     if additional > MAX_SIZE - length:
         raise LayoutError(f"{length} items and {number_text(additional)} more exceed 2**63 - 1")
@@ -311,7 +311,7 @@ def needed(length: int, additional: int, capacity: int) -> int:
 
 
 def plain_slice(items: slice) -> slice:
-    """A slice of plain ints: asking for them may run the caller's code, which must be over before anything is done."""
+    """A slice of plain ints; converting them may run the caller's code, so do it before anything else."""
     return slice(_bound(items.start), _bound(items.stop), _bound(items.step))
 
 

@@ -1,7 +1,7 @@
 """Table: rows kept as parallel columns in one block, as Zig's MultiArrayList.
 
-Layout: one block; each column is a run of `capacity` items of its own machine type, one after the other. The capacity
-is a multiple of 8, so every column starts 8-aligned. Doubles when full, from at least 8 rows.
+Layout: one block; each column is a run of `capacity` items of its machine type, one column after the other. The
+capacity is a multiple of 8, so every column starts 8-aligned. Doubles when full, from at least 8 rows.
 
 Costs: a row takes the sum of its item sizes, no padding between rows; reading one column walks memory densely. Compiled
 callers read and write an item by `cells` in 2 to 3 ns.
@@ -33,7 +33,8 @@ A = TypeVar("A", bound=Allocator, covariant=True)
 class Table(Closing, Generic[A]):
     """Rows of fixed columns; `formats` has one `struct` format character per column, such as "BIIq".
 
-    Items are whatever has `__index__`, for floats also `__float__`; what does not fit raises ValueError or TypeError.
+    An item is any object with `__index__`, for floats also `__float__`. One that does not fit raises ValueError or
+    TypeError.
 
     Once the memory has been revoked, by the end of a scope or by a reset, everything but `close`, `capacity` and `repr`
     raises `MisuseError`. `allocators.block` says what becomes of views that were taken before.
@@ -136,7 +137,7 @@ class Table(Closing, Generic[A]):
             storage.let_go()
 
     def _move_columns(self, before: int, after: int) -> None:
-        """Move each column from where it starts at one capacity to where it starts at another.
+        """Move each column from its start at one capacity to its start at another.
 
         Upwards the last column goes first, downwards the first, so that none is overwritten before it has moved.
         """
@@ -163,10 +164,10 @@ class Table(Closing, Generic[A]):
             release_view(column)
 
     def reserve(self, additional: SupportsIndex) -> None:
-        """Make room for `additional` rows behind the last one, at least doubling if it must grow.
+        """Make room for `additional` more rows, at least doubling the capacity if it is too small.
 
-        Where the allocator refuses with `AllocError`, or no memory could be that large, which is a `LayoutError`,
-        nothing has changed, here and wherever the table must grow.
+        Raises `AllocError` if the allocator refuses, and `LayoutError` if no memory could be that large. Nothing has
+        changed then, here and wherever a table grows.
         """
         count = as_count(additional, "the number of rows to reserve room for")
         self._storage.check()
@@ -175,7 +176,7 @@ class Table(Closing, Generic[A]):
             self._set_capacity(capacity)
 
     def add(self) -> int:
-        """Add a row whose items are yet undefined, and return its index."""
+        """Add a row of undefined items, and return its index."""
         row = self._new_row()
         self._storage.length = row + 1
         return row
@@ -195,7 +196,7 @@ class Table(Closing, Generic[A]):
         return [as_item(item, format) for item, format in zip(items, self.formats, strict=True)]
 
     def append(self, *items: SupportsIndex | SupportsFloat) -> int:
-        """Add a row and return its index. Raises ValueError where the items do not fit; no row is added then."""
+        """Add a row and return its index. Raises ValueError, and adds none, if an item does not fit."""
         count = len(items)
         if count != len(self.formats):
             raise ValueError(f"a row has {len(self.formats)} items, not {count}")
@@ -214,7 +215,7 @@ class Table(Closing, Generic[A]):
     def extend(self, *columns: ReadableBuffer | Iterable[SupportsIndex | SupportsFloat]) -> None:
         """Add many rows, given as columns of one length: buffers by one copy each, anything else item by item.
 
-        Raises ValueError where lengths differ or an item does not fit; nothing is added then.
+        Raises ValueError, and adds nothing, if the lengths differ or an item does not fit.
         """
         if len(columns) != len(self.formats):
             raise ValueError(f"a row has {len(self.formats)} items, not {len(columns)}")
@@ -275,7 +276,7 @@ class Table(Closing, Generic[A]):
         return tuple([cells.get(place) for cells in self.cells])
 
     def __setitem__(self, row: SupportsIndex, items: Sequence[SupportsIndex | SupportsFloat]) -> None:
-        """Overwrite one row. Raises ValueError where the items do not fit; the row is as it was then."""
+        """Overwrite one row. Raises ValueError, and changes nothing, if an item does not fit."""
         row_items = self._plain(tuple(items))
         place = self._place(row)
         self._storage.check()
@@ -283,7 +284,7 @@ class Table(Closing, Generic[A]):
             cells.set(place, item)
 
     def __delitem__(self, row: SupportsIndex) -> None:
-        """Take out one row; those behind it move up."""
+        """Remove one row; those after it move up."""
         place = self._place(row)
         self._storage.hold()
         try:
@@ -295,7 +296,7 @@ class Table(Closing, Generic[A]):
             self._storage.let_go()
 
     def _place(self, row: SupportsIndex) -> int:
-        """The number of a row as one from 0 on; IndexError where there is no such row."""
+        """The number of a row, from 0 on; IndexError if there is no such row."""
         place: int = row if isinstance(row, int) else plain_int(row)
         length: int = self._storage.length
         if place < 0:
@@ -305,12 +306,12 @@ class Table(Closing, Generic[A]):
         return place
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        """The rows in order, as a list does it: those that are added meanwhile included."""
+        """The rows in order, including those that are added meanwhile, as with a list."""
         self._storage.check()
         return _Rows(self)
 
     def pop(self) -> tuple[Any, ...]:
-        """Take off and return the last row; IndexError when empty."""
+        """Remove and return the last row; IndexError if there is none."""
         items = self[-1]
         self._storage.length -= 1
         return items
@@ -342,7 +343,7 @@ class Table(Closing, Generic[A]):
         self._storage.length = 0
 
     def shrink_to_fit(self) -> None:
-        """Give back the capacity behind the last row."""
+        """Give back the capacity beyond the last row."""
         self._storage.check()
         if self._storage.capacity > (self._storage.length + 7) & -8:
             self._set_capacity(self._storage.length)
@@ -362,7 +363,7 @@ class Table(Closing, Generic[A]):
 
 @mypyc_attr(native_class=True)
 class _Rows:
-    """Goes through a table by the number of the row, so that it may grow and move meanwhile."""
+    """Iterates over a table by the number of the row, so that it may grow and move meanwhile."""
 
     __slots__ = ("_next", "_table")
 

@@ -36,7 +36,8 @@ A = TypeVar("A", bound=Allocator, covariant=True)
 class Vec(Closing, Generic[A]):
     """Items of one `struct` format: 'B' 'b' 'H' 'h' 'I' 'i' 'Q' 'q' 'f' or 'd'.
 
-    Items are whatever has `__index__`, for floats also `__float__`; what does not fit raises ValueError or TypeError.
+    An item is any object with `__index__`, for floats also `__float__`. One that does not fit raises ValueError or
+    TypeError.
 
     Once the memory has been revoked, by the end of a scope or by a reset, everything but `close`, `capacity` and `repr`
     raises `MisuseError`. `allocators.block` says what becomes of views that were taken before.
@@ -69,7 +70,7 @@ class Vec(Closing, Generic[A]):
 
     @property
     def data(self) -> memoryview:
-        """A view of the whole capacity, which hot code indexes directly: the items, and what lies behind them.
+        """A view of the whole capacity: the items, and the undefined ones after them.
 
         It is replaced, and the old one released, whenever the Vec grows, shrinks or closes.
         """
@@ -112,10 +113,10 @@ class Vec(Closing, Generic[A]):
             storage.let_go()
 
     def reserve(self, additional: SupportsIndex) -> None:
-        """Make room for `additional` items behind the last one, at least doubling if it must grow.
+        """Make room for `additional` more items, at least doubling the capacity if it is too small.
 
-        Where the allocator refuses with `AllocError`, or no memory could be that large, which is a `LayoutError`,
-        nothing has changed, here and wherever the Vec must grow.
+        Raises `AllocError` if the allocator refuses, and `LayoutError` if no memory could be that large. Nothing has
+        changed then, here and wherever a Vec grows.
         """
         count = as_count(additional, "the number of items to reserve room for")
         self._storage.check()
@@ -124,7 +125,7 @@ class Vec(Closing, Generic[A]):
             self._set_capacity(capacity)
 
     def _plain(self, item: SupportsIndex | SupportsFloat) -> Any:
-        """An item as a plain number that `data` can take: asking for it may run the caller's code."""
+        """An item as an int or a float; converting it may run the caller's code."""
         if self._float:
             if isinstance(item, float):
                 return item
@@ -133,7 +134,7 @@ class Vec(Closing, Generic[A]):
         return as_item(item, self.format)
 
     def append(self, item: SupportsIndex | SupportsFloat) -> None:
-        """Add one item. Raises ValueError or TypeError where the format cannot hold it."""
+        """Add one item. Raises ValueError or TypeError if the format cannot hold it."""
         plain: Any = item
         if self._float or not isinstance(item, int):
             plain = self._plain(item)
@@ -181,7 +182,12 @@ class Vec(Closing, Generic[A]):
 
     def set_i64(self, index: i64, item: i64) -> None:
         """`Cells.set_i64`."""
-        self.cells.set_i64(index, item)
+        if index < 0 or index >= self._storage.length or item < self.cells.low or item > self.cells.high:
+            # It knows what to raise.
+            self.cells.set_i64(index, item)
+        if self._storage.block.region.memory is None:
+            raise self._storage.unusable()
+        store_int(self.cells.kind, self.cells.pointer, index, item)
 
     def get_f64(self, index: i64) -> float:
         """`Cells.get_f64`."""
@@ -192,14 +198,14 @@ class Vec(Closing, Generic[A]):
         self.cells.set_f64(index, item)
 
     def pop_i64(self) -> i64:
-        """Take off and return the last item of a Vec of an integer format; IndexError where there is none."""
+        """Remove and return the last item of a Vec of an integer format; IndexError if there is none."""
         last = self._storage.length - 1
         item = self.cells.get_i64(last)
         self._storage.length = last
         return item
 
     def pop(self, index: SupportsIndex = -1) -> Any:
-        """Take out and return one item, by default the last; IndexError where there is none."""
+        """Remove and return one item, by default the last; IndexError if there is none."""
         place: int = index if isinstance(index, int) else plain_int(index)
         storage = self._storage
         if storage.block.region.memory is None and not storage.closed:
@@ -218,7 +224,7 @@ class Vec(Closing, Generic[A]):
     def extend(self, items: ReadableBuffer | Iterable[SupportsIndex | SupportsFloat]) -> None:
         """Add many items: a buffer of this format (or bytes for 'B') by one copy, anything else item by item.
 
-        Where an item does not fit, nothing is added.
+        If an item does not fit, nothing is added.
         """
         self._splice(MAX_SIZE, items)
 
@@ -241,9 +247,9 @@ class Vec(Closing, Generic[A]):
         return start
 
     def extend_from(self, source: Vec[Any], start: SupportsIndex = 0) -> None:
-        """Append what another Vec has from `start` on, by one copy if both have the same format.
+        """Append the items of another Vec from `start` on, by one copy if both have the same format.
 
-        Raises ValueError or TypeError where the format cannot hold an item; nothing is added then.
+        Raises ValueError or TypeError, and adds nothing, if the format cannot hold an item.
         """
         first: int = as_count(start, "start")
         count: int = len(source) - first
@@ -267,7 +273,7 @@ class Vec(Closing, Generic[A]):
         self.insert_all(index, (item,))
 
     def insert_all(self, index: SupportsIndex, items: ReadableBuffer | Iterable[SupportsIndex | SupportsFloat]) -> None:
-        """Insert many items before `index`. Where one does not fit, none is inserted."""
+        """Insert many items before `index`, or none if one does not fit."""
         self._splice(plain_int(index), items)
 
     def _splice(self, index: int, items: ReadableBuffer | Iterable[SupportsIndex | SupportsFloat]) -> None:
@@ -325,7 +331,7 @@ class Vec(Closing, Generic[A]):
     @overload
     def __setitem__(self, index: slice, item: ReadableBuffer | Iterable[SupportsIndex | SupportsFloat]) -> None: ...
     def __setitem__(self, index: SupportsIndex | slice, item: Any) -> None:
-        """Overwrite one item, or several with as many."""
+        """Overwrite one item, or several by as many."""
         if not isinstance(index, int) and isinstance(index, slice):
             items = plain_slice(index)
             source = as_items(item, self.format)
@@ -345,7 +351,7 @@ class Vec(Closing, Generic[A]):
         store_item(self.cells.kind, self.cells.pointer, at, item)
 
     def __delitem__(self, index: SupportsIndex | slice) -> None:
-        """Take out one item, or several in a row; what is behind them moves up."""
+        """Remove one item, or several in a row; those after them move up."""
         if isinstance(index, slice):
             start, end, step = plain_slice(index).indices(self._storage.length)
             if step != 1:
@@ -356,7 +362,7 @@ class Vec(Closing, Generic[A]):
         self._take_out(start, end)
 
     def _take_out(self, start: int, end: int) -> None:
-        """Take out the items from `start` up to `end`."""
+        """Remove the items from `start` up to `end`."""
         self._storage.hold()
         try:
             if end > start:
@@ -368,7 +374,7 @@ class Vec(Closing, Generic[A]):
             self._storage.let_go()
 
     def _place(self, index: SupportsIndex) -> int:
-        """An index as one from 0 on; IndexError where there is no such item."""
+        """An index, from 0 on; IndexError if there is no such item."""
         place: int = index if isinstance(index, int) else plain_int(index)
         length: int = self._storage.length
         if place < 0:
@@ -378,7 +384,7 @@ class Vec(Closing, Generic[A]):
         return place
 
     def __iter__(self) -> Iterator[Any]:
-        """The items in order, as a list does it: those that are added meanwhile included. `view` is faster."""
+        """The items in order, including those that are added meanwhile, as with a list. `view` is faster."""
         self.check_open()
         return _Items(self)
 
@@ -412,7 +418,7 @@ class Vec(Closing, Generic[A]):
         self.fill(0, count)
 
     def copy(self) -> Vec[A]:
-        """A Vec of its own with the same items, over the same allocator, with no spare capacity."""
+        """A new Vec with the same items, over the same allocator, without spare capacity."""
         self.check_open()
         copy: Vec[A] = Vec(self.allocator, self.format, self._storage.length)
         try:
@@ -437,7 +443,7 @@ class Vec(Closing, Generic[A]):
         self._storage.length = 0
 
     def shrink_to_fit(self) -> None:
-        """Give back the capacity behind the last item."""
+        """Give back the capacity beyond the last item."""
         self.check_open()
         if self._storage.capacity > self._storage.length:
             self._set_capacity(self._storage.length)
@@ -467,7 +473,7 @@ class Vec(Closing, Generic[A]):
 
 @mypyc_attr(native_class=True)
 class _Items(Uncopyable):
-    """Goes through a Vec by index, so that it may grow and move meanwhile."""
+    """Iterates over a Vec by index, so that it may grow and move meanwhile."""
 
     __slots__ = ("_next", "_vec")
 
@@ -487,9 +493,9 @@ class _Items(Uncopyable):
 
 
 def as_items(items: ReadableBuffer | Iterable[SupportsIndex | SupportsFloat], format: str) -> memoryview:
-    """Any buffer or iterable as a contiguous view of one format, without a copy where that is possible.
+    """Any buffer or iterable as a contiguous view of one format, without a copy if possible.
 
-    Raises ValueError or TypeError where an item does not fit the format.
+    Raises ValueError or TypeError if an item does not fit the format.
     """
     try:
         view = memoryview(items)  # type: ignore[arg-type]
@@ -516,5 +522,5 @@ def as_item(item: SupportsIndex | SupportsFloat, format: str) -> Any:
     return items[0]
 
 
-# What C calls a long is what we call 'q' where it has eight bytes.
+# C's long is our 'q' if it has eight bytes.
 _SAME_FORMAT: Final = {"l": "q", "L": "Q"} if array("l").itemsize == 8 else {"l": "i", "L": "I"}
