@@ -24,14 +24,15 @@ doubled by 4799 reallocations in turn with others can take thousands of times it
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, Generic, TypeVar
+from operator import index as plain_int
+from typing import Final, Generic, SupportsIndex, TypeVar
 
 from allocators._mypyc import i64, mypyc_attr
 from allocators.base import BaseAllocator, as_base, check_grow, check_shrink, unfit
 from allocators.block import DANGLING, Block, Lease, Region, empty_lease, foreign, lease_of, released, zero
 from allocators.chunk import Chunk, Departures, Run, revoked
 from allocators.errors import AllocError, LayoutError, MisuseError, caused_by
-from allocators.layout import MAX_SIZE, Layout
+from allocators.layout import MAX_SIZE, Layout, number_text
 from allocators.memory import Pointer, pointer, store_i64
 from allocators.protocol import Allocator
 from allocators.reset import NEWEST, ResetPolicy, kept_bytes
@@ -138,17 +139,21 @@ class Arena(BaseAllocator, Generic[A]):
         "_up",
     )
 
-    def __init__(self, parent: A, *, min_align: int = 1, capacity: int = 0, rounded_grow: bool = False) -> None:
-        if min_align not in (1, 2, 4, 8, 16):
-            raise LayoutError(f"min_align must be 1, 2, 4, 8 or 16, not {min_align}")
-        if capacity < 0:
-            raise LayoutError(f"capacity must not be negative: {capacity}")
+    def __init__(
+        self, parent: A, *, min_align: SupportsIndex = 1, capacity: SupportsIndex = 0, rounded_grow: bool = False
+    ) -> None:
+        least = plain_int(min_align)
+        first = plain_int(capacity)
+        if least not in (1, 2, 4, 8, 16):
+            raise LayoutError(f"min_align must be 1, 2, 4, 8 or 16, not {number_text(least)}")
+        if first < 0:
+            raise LayoutError(f"capacity must not be negative: {number_text(first)}")
         self._parent: Final[A] = parent
         #: The same, for calls.
         self._up: Final = as_base(parent)
-        self._min_align: Final[i64] = min_align
+        self._min_align: Final[i64] = least
         self._rounded_grow: Final = rounded_grow
-        self._capacity: Final = capacity
+        self._capacity: Final = first
         #: Bytes of the region of a fixed arena, else 0.
         self._fixed_size: i64 = 0
         self._cursor: i64 = DANGLING
@@ -164,13 +169,14 @@ class Arena(BaseAllocator, Generic[A]):
         self._chunk: Chunk | None = None
         #: Whether another arena has taken this one's place.
         self._retired = False
-        if capacity:
-            refusal = self._add_chunk(capacity, CHUNK_ALIGN, capacity)
+        if first:
+            whole = Layout(first, 1)
+            refusal = self._add_chunk(first, CHUNK_ALIGN, first)
             if refusal is not None:
-                raise self._exhausted(Layout(capacity, 1), refusal)
+                raise self._exhausted(whole, refusal)
 
     @staticmethod
-    def over(region: Region, parent: A, *, min_align: int = 1) -> Arena[A]:
+    def over(region: Region, parent: A, *, min_align: SupportsIndex = 1) -> Arena[A]:
         """An arena of fixed size in memory that the caller owns; when that is full, `AllocError`.
 
         The region must start 16-aligned, with a size that is a multiple of 16 and at least 48, or `MisuseError`. The

@@ -17,20 +17,25 @@ from __future__ import annotations
 
 from collections import deque
 from contextlib import suppress
+from operator import index as plain_int
 from queue import Empty, SimpleQueue
 from types import TracebackType
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, SupportsIndex, TypeVar
 
 from allocators._mypyc import mypyc_attr
 from allocators.adaptors.locked import LockedAllocator
 from allocators.arena import Arena
 from allocators.closing import Closing
 from allocators.errors import MisuseError
+from allocators.layout import number_text
 from allocators.protocol import Allocator
 from allocators.reset import NEWEST, ResetPolicy
 from allocators.uncopyable import Uncopyable
 
 A = TypeVar("A", bound=Allocator)
+
+#: The largest limit on the arenas of a pool, which keeps a word for each.
+MOST_ARENAS: Final = 1 << 20
 
 
 @mypyc_attr(native_class=True)
@@ -91,24 +96,25 @@ class ArenaPool(Closing, Generic[A]):
         self,
         parent: A,
         *,
-        min_align: int = 1,
-        capacity: int = 0,
+        min_align: SupportsIndex = 1,
+        capacity: SupportsIndex = 0,
         policy: ResetPolicy = NEWEST,
-        most: int | None = None,
+        most: SupportsIndex | None = None,
     ) -> None:
-        if most is not None and most < 1:
-            raise MisuseError(f"a pool of at most {most} arenas has none")
+        limit = None if most is None else plain_int(most)
+        if limit is not None and not 1 <= limit <= MOST_ARENAS:
+            raise MisuseError(f"a pool can be limited to 1 up to {MOST_ARENAS} arenas, not to {number_text(limit)}")
         self._parent: Final[LockedAllocator[A]] = LockedAllocator(parent)
-        self._min_align: Final = min_align
-        self._capacity: Final = capacity
+        self._min_align: Final = plain_int(min_align)
+        self._capacity: Final = plain_int(capacity)
         self._policy: Final = policy
-        self._most: Final = most
+        self._most: Final = limit
         #: The arenas that wait, the one given back last at the end, and those in use.
         self._idle: Final[deque[Arena[LockedAllocator[A]]]] = deque()
         self._taken: Final[set[Arena[LockedAllocator[A]]]] = set()
         #: An item for each arena that may be taken, of a pool with a limit. Unlike a condition, a finaliser may use it.
         self._turns: Final[SimpleQueue[None]] = SimpleQueue()
-        for _turn in range(most or 0):
+        for _turn in range(limit or 0):
             self._turns.put(None)
         self._closed = False
 

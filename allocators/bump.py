@@ -12,14 +12,15 @@ no minimum alignment. Not for: many long-lived blocks that are freed one by one.
 
 from __future__ import annotations
 
-from typing import Final, Generic, TypeVar
+from operator import index as plain_int
+from typing import Final, Generic, SupportsIndex, TypeVar
 
 from allocators._mypyc import i64, mypyc_attr
 from allocators.base import BaseAllocator, as_base, check_grow, check_shrink, unfit
 from allocators.block import DANGLING, Block, Lease, empty_lease, foreign, lease_of, released
 from allocators.chunk import Chunk, Departures, Run, revoked
 from allocators.errors import AllocError, LayoutError, caused_by
-from allocators.layout import Layout
+from allocators.layout import Layout, number_text
 from allocators.protocol import Allocator
 from allocators.reset import NEWEST, ResetPolicy, kept_bytes
 from allocators.scope import Checkpoint, LeaseCheckpoint, Leases, Scope
@@ -84,15 +85,20 @@ class BumpAlloc(BaseAllocator, Generic[A]):
         "_up",
     )
 
-    def __init__(self, parent: A, *, first_chunk: int = FIRST_CHUNK, largest_chunk: int = LARGEST_CHUNK) -> None:
-        if not 0 < first_chunk <= largest_chunk <= _CHUNK_LIMIT:
-            raise LayoutError(f"chunks must go from 1 byte up to 2**62, not from {first_chunk} to {largest_chunk}")
+    def __init__(
+        self, parent: A, *, first_chunk: SupportsIndex = FIRST_CHUNK, largest_chunk: SupportsIndex = LARGEST_CHUNK
+    ) -> None:
+        first = plain_int(first_chunk)
+        largest = plain_int(largest_chunk)
+        if not 0 < first <= largest <= _CHUNK_LIMIT:
+            sizes = f"{number_text(first)} to {number_text(largest)}"
+            raise LayoutError(f"chunks must go from 1 byte up to 2**62, not from {sizes}")
         self._parent: Final[A] = parent
         #: The same, for calls.
         self._up: Final = as_base(parent)
         self._away: Final = Departures(self._up)
-        self._first_chunk: Final = first_chunk
-        self._largest_chunk: Final = largest_chunk
+        self._first_chunk: Final = first
+        self._largest_chunk: Final = largest
         # First byte of the current chunk, where the next block goes, and the byte after the chunk.
         self._start: i64 = DANGLING
         self._cursor: i64 = DANGLING

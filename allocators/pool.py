@@ -15,14 +15,15 @@ scope that it was made in, and by `reset` and `close`. A checkpoint takes time f
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import Final, Generic, Self, TypeVar
+from operator import index as plain_int
+from typing import Final, Generic, Self, SupportsIndex, TypeVar
 
 from allocators._mypyc import i64, mypyc_attr
 from allocators.base import BaseAllocator, as_base, check_grow, check_shrink, unfit
 from allocators.block import Block, Lease, Region, dangling, empty_lease, released
 from allocators.chunk import Chunk, Departures, NoFinalisers, Run, revoked
 from allocators.errors import AllocError, MisuseError, caused_by
-from allocators.layout import Layout
+from allocators.layout import Layout, number_text
 from allocators.protocol import Allocator
 from allocators.reset import ALL, ResetPolicy, kept_bytes
 from allocators.scope import Checkpoint, LeaseCheckpoint, Leases, Ledger, Scope
@@ -91,19 +92,28 @@ class PoolAllocator(BaseAllocator, Generic[A]):
         "_up",
     )
 
-    def __init__(self, parent: A, size: int, align: int = 8, *, capacity: int = 0, growable: bool = True) -> None:
+    def __init__(
+        self,
+        parent: A,
+        size: SupportsIndex,
+        align: SupportsIndex = 8,
+        *,
+        capacity: SupportsIndex = 0,
+        growable: bool = True,
+    ) -> None:
         slot = Layout(size, align)
-        if size < 1:
-            raise MisuseError(f"slots must have at least one byte, not {size}")
-        if capacity < 0:
-            raise MisuseError(f"capacity must not be negative: {capacity}")
+        slots = plain_int(capacity)
+        if slot.size < 1:
+            raise MisuseError("slots must have at least one byte, not 0")
+        if slots < 0:
+            raise MisuseError(f"capacity must not be negative: {number_text(slots)}")
         self._parent: Final[A] = parent
         self._up: Final = as_base(parent)
         self._away: Final = Departures(self._up)
         self._size: Final[i64] = slot.size
         self._align: Final[i64] = slot.align
         self._stride: Final[i64] = (slot.size + slot.align - 1) & -slot.align
-        self._capacity: Final = capacity
+        self._capacity: Final = slots
         self._growable: Final = growable
         self._slabs: list[_Slab] = []
         self._slab_of: dict[Region, _Slab] = {}
@@ -118,7 +128,7 @@ class PoolAllocator(BaseAllocator, Generic[A]):
         self._ledger: Ledger[int] = Ledger()
         self._peaks: list[int] = []
         if capacity:
-            refusal = self._add_slab(capacity)
+            refusal = self._add_slab(slots)
             if refusal is not None:
                 raise self._exhausted(slot, refusal)
 

@@ -21,10 +21,11 @@ Both keep what one unusually large round has needed for ever. `recent_peak` lets
 from __future__ import annotations
 
 from operator import index as plain_int
-from typing import Final
+from typing import Final, SupportsIndex
 
 from allocators._mypyc import mypyc_attr
 from allocators.errors import MisuseError
+from allocators.layout import number_text
 
 
 @mypyc_attr(native_class=True, allow_interpreted_subclasses=True, serializable=True)
@@ -126,19 +127,21 @@ ALL: Final[ResetPolicy] = _All()
 NONE: Final[ResetPolicy] = _Limit(0)
 
 
-def limit(most: int) -> ResetPolicy:
+def limit(most: SupportsIndex) -> ResetPolicy:
     """Keep the whole capacity, up to `most` bytes. Raises `MisuseError` for a negative limit."""
-    if most < 0:
-        raise MisuseError(f"a limit must not be negative: {most}")
-    return _Limit(most)
+    kept = plain_int(most)
+    if kept < 0:
+        raise MisuseError(f"a limit must not be negative: {number_text(kept)}")
+    return _Limit(kept)
 
 
-def recent_peak(rounds: int = 1, *, least: int = 1 << 14) -> ResetPolicy:
+def recent_peak(rounds: SupportsIndex = 1, *, least: SupportsIndex = 1 << 14) -> ResetPolicy:
     """Keep 1.5 times the peak use of the last `rounds` rounds, but at least `least` bytes, and at most the capacity.
 
     The half is room for rounds that differ a little: they need no memory from the parent. Raises `MisuseError` for less
     than one round.
     """
-    if rounds < 1:
-        raise MisuseError(f"the peak of {rounds} rounds is none")
-    return _RecentPeak(rounds, least)
+    count = plain_int(rounds)
+    if count < 1:
+        raise MisuseError(f"the peak of {number_text(count)} rounds is none")
+    return _RecentPeak(count, plain_int(least))

@@ -13,7 +13,8 @@ reset drops.
 
 from __future__ import annotations
 
-from typing import Any, Final, Generic, Self, TypeVar
+from operator import index as plain_int
+from typing import Any, Final, Generic, Self, SupportsIndex, TypeVar
 
 from allocators._mypyc import i64, mypyc_attr
 from allocators.base import BaseAllocator, as_base, as_pages, close_parent, owned_by
@@ -68,9 +69,12 @@ class Adaptor(BaseAllocator, Generic[A]):
             # As if the attribute were missing, so that an adaptor satisfies `Pages` only if its parent does.
             raise caused_by(AttributeError(str(error)), None)
 
-    def protect(self, block: Block, access: Access, offset: int = 0, size: int | None = None) -> None:
+    def protect(
+        self, block: Block, access: Access, offset: SupportsIndex = 0, size: SupportsIndex | None = None
+    ) -> None:
         """Forward to the parent; `MisuseError` if it does not hand out whole pages."""
-        as_pages(self._parent).protect(block, access, offset, size)
+        count = None if size is None else plain_int(size)
+        as_pages(self._parent).protect(block, access, plain_int(offset), count)
 
     def _checkpoint_number(self) -> int:
         """Hook: a checkpoint is about to be taken; returns its number, for `_detach`."""

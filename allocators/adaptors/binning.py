@@ -13,13 +13,14 @@ Costs: a search through the bins, some ten comparisons. Up to half of a pool's s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Generic, Self, TypeVar
+from operator import index as plain_int
+from typing import Final, Generic, Self, SupportsIndex, TypeVar
 
 from allocators._mypyc import i64, mypyc_attr
 from allocators.base import BaseAllocator, as_base, check_grow, check_shrink, close_all, owned_by
 from allocators.block import Block
 from allocators.errors import MisuseError
-from allocators.layout import Layout
+from allocators.layout import Layout, number_text
 from allocators.pool import PoolAllocator
 from allocators.protocol import Allocator
 from allocators.reset import ResetPolicy
@@ -55,21 +56,21 @@ class BinningAllocator(BaseAllocator, Generic[A]):
         self,
         parent: A,
         *,
-        smallest: int = SMALLEST,
-        largest: int = LARGEST,
+        smallest: SupportsIndex = SMALLEST,
+        largest: SupportsIndex = LARGEST,
         bins: Mapping[int, Allocator] | None = None,
     ) -> None:
         self._parent: Final[A] = parent
         self._up: Final = as_base(parent)
-        self._smallest: Final = smallest
-        self._largest: Final = largest
+        self._smallest: Final = plain_int(smallest)
+        self._largest: Final = plain_int(largest)
         self._pools: list[PoolAllocator[A]] = []
         self._allocators: list[Allocator] = []
         #: The largest size that each bin serves, in ascending order, and the bins as `BaseAllocator`s.
         self._sizes: list[int] = []
         self._bins: list[BaseAllocator] = []
         if bins is None:
-            for size in _powers_of_two(smallest, largest):
+            for size in _powers_of_two(self._smallest, self._largest):
                 pool = PoolAllocator(parent, size, size)
                 self._pools.append(pool)
                 self._add(size, pool)
@@ -197,7 +198,8 @@ class BinningAllocator(BaseAllocator, Generic[A]):
 
 def _powers_of_two(smallest: int, largest: int) -> list[int]:
     if smallest < 1 or smallest & (smallest - 1) or largest < smallest or largest & (largest - 1):
-        raise MisuseError(f"bins go from one power of two up to another, not from {smallest} to {largest}")
+        sizes_text = f"{number_text(smallest)} to {number_text(largest)}"
+        raise MisuseError(f"bins go from one power of two up to another, not from {sizes_text}")
     sizes = [smallest]
     while sizes[-1] < largest:
         sizes.append(2 * sizes[-1])

@@ -31,15 +31,16 @@ Costs: microseconds per block, mostly for the stacks; some dozen bytes around ea
 from __future__ import annotations
 
 from collections import OrderedDict
+from operator import index as plain_int
 from types import TracebackType
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, SupportsIndex, TypeVar
 
 from allocators._mypyc import i64, mypyc_attr
 from allocators.adaptors.adaptor import Adaptor
 from allocators.base import as_pages, check_grow, check_shrink, close_parent, part_end
 from allocators.block import RELEASED, Block, Lease, Region
 from allocators.errors import AllocError, CorruptionError, DoubleFreeError, LayoutError, LeakError, MisuseError
-from allocators.layout import Layout
+from allocators.layout import Layout, number_text
 from allocators.protocol import Access, Allocator
 from allocators.reset import ResetPolicy
 from allocators.scope import (
@@ -162,14 +163,22 @@ class DebugAllocator(Adaptor[A], Generic[A]):
     __slots__ = ("_canary", "_depth", "_kept", "_leaked", "_live", "_next", "_quarantine", "_quarantine_size", "_raise")
 
     def __init__(
-        self, parent: A, *, depth: int = 8, canary: int = 16, quarantine: int = 1 << 20, raise_leaks: bool = True
+        self,
+        parent: A,
+        *,
+        depth: SupportsIndex = 8,
+        canary: SupportsIndex = 16,
+        quarantine: SupportsIndex = 1 << 20,
+        raise_leaks: bool = True,
     ) -> None:
         super().__init__(parent)
-        if min(depth, canary, quarantine) < 0:
-            raise MisuseError(f"depth, canary and quarantine must not be negative: {depth}, {canary}, {quarantine}")
-        self._depth: Final = depth
-        self._canary: Final = canary
-        self._quarantine_size: Final = quarantine
+        numbers = [plain_int(depth), plain_int(canary), plain_int(quarantine)]
+        if min(numbers) < 0:
+            texts = ", ".join([number_text(number) for number in numbers])
+            raise MisuseError(f"depth, canary and quarantine must not be negative: {texts}")
+        self._depth: Final = numbers[0]
+        self._canary: Final = numbers[1]
+        self._quarantine_size: Final = numbers[2]
         self._raise: Final = raise_leaks
         #: By lease, in the order of allocation.
         self._live: dict[Region, BlockRecord] = {}
@@ -373,20 +382,24 @@ class DebugAllocator(Adaptor[A], Generic[A]):
             return True
         return any([record.address == block.address for record in [*self._live.values(), *self._quarantine.values()]])
 
-    def protect(self, block: Block, access: Access, offset: int = 0, size: int | None = None) -> None:
+    def protect(
+        self, block: Block, access: Access, offset: SupportsIndex = 0, size: SupportsIndex | None = None
+    ) -> None:
         """Set the access to pages, as in `Pages`; a range requires a block that was allocated with page alignment.
 
         Without a range, pages that hold only canaries are included.
         """
         record = self._find(block, "protected")
         pages = as_pages(self._parent)
+        first = plain_int(offset)
+        count = None if size is None else plain_int(size)
         outer_offset = 0
-        if offset != 0 or size is not None:
-            size = part_end(record.layout.size, pages.page_size, offset, size) - offset
-            outer_offset = record._front + offset
+        if first != 0 or count is not None:
+            count = part_end(record.layout.size, pages.page_size, first, count) - first
+            outer_offset = record._front + first
         record._lease.let_go()
         try:
-            pages.protect(record._outer, access, outer_offset, size)
+            pages.protect(record._outer, access, outer_offset, count)
         finally:
             record._outer.region.renew(record._lease)
 

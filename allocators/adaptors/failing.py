@@ -19,14 +19,15 @@ Costs: some comparisons per request.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Generic, TypeVar
+from operator import index as plain_int
+from typing import Final, Generic, SupportsIndex, TypeVar
 
 from allocators._mypyc import i64, mypyc_attr
 from allocators.adaptors.adaptor import CountingAdaptor
 from allocators.base import check_grow, check_resize, check_shrink
 from allocators.block import Block, Region
 from allocators.errors import AllocError, MisuseError
-from allocators.layout import Layout
+from allocators.layout import Layout, number_text
 from allocators.protocol import Allocator
 from allocators.trace.call_stack import CallStack
 
@@ -60,26 +61,18 @@ class FailingAllocator(CountingAdaptor[A], Generic[A]):
         self,
         parent: A,
         *,
-        fail_index: int | None = None,
-        resize_fail_index: int | None = None,
-        every: int | None = None,
+        fail_index: SupportsIndex | None = None,
+        resize_fail_index: SupportsIndex | None = None,
+        every: SupportsIndex | None = None,
         when: Callable[[int, Layout], bool] | None = None,
-        times: int | None = None,
+        times: SupportsIndex | None = None,
     ) -> None:
         super().__init__(parent)
-        for name, value, least in (
-            ("fail_index", fail_index, 0),
-            ("resize_fail_index", resize_fail_index, 0),
-            ("every", every, 1),
-            ("times", times, 0),
-        ):
-            if value is not None and value < least:
-                raise MisuseError(f"{name} must be at least {least}, not {value}")
-        self._fail_index: Final = fail_index
-        self._resize_fail_index: Final = resize_fail_index
-        self._every: Final = every
+        self._fail_index: Final = _at_least(0, "fail_index", fail_index)
+        self._resize_fail_index: Final = _at_least(0, "resize_fail_index", resize_fail_index)
+        self._every: Final = _at_least(1, "every", every)
         self._when: Final = when
-        self._times: Final = times
+        self._times: Final = _at_least(0, "times", times)
         #: Requests to allocate so far, including failed ones.
         self.alloc_index: i64 = 0
         #: Requests to grow or shrink so far, including failed ones.
@@ -214,3 +207,12 @@ class FailingAllocator(CountingAdaptor[A], Generic[A]):
         if self._when is not None:
             options += f", when={self._when!r}"
         return f"fail({self._parent!r}{options})"
+
+
+def _at_least(least: int, name: str, value: SupportsIndex | None) -> int | None:
+    if value is None:
+        return None
+    number = plain_int(value)
+    if number < least:
+        raise MisuseError(f"{name} must be at least {least}, not {number_text(number)}")
+    return number

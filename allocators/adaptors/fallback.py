@@ -11,7 +11,8 @@ Costs: one call of `first.owns` for each free and resize.
 
 from __future__ import annotations
 
-from typing import Final, Generic, Self, TypeVar
+from operator import index as plain_int
+from typing import Final, Generic, Self, SupportsIndex, TypeVar
 
 from allocators._mypyc import mypyc_attr
 from allocators.base import BaseAllocator, as_base, as_pages, check_grow, check_shrink, close_all, owned_by
@@ -121,10 +122,13 @@ class FallbackAllocator(BaseAllocator, Generic[A, B]):
         """Bytes in a page, the larger of both; `MisuseError` if one does not hand out whole pages."""
         return max(as_pages(self._first).page_size, as_pages(self._second).page_size)
 
-    def protect(self, block: Block, access: Access, offset: int = 0, size: int | None = None) -> None:
+    def protect(
+        self, block: Block, access: Access, offset: SupportsIndex = 0, size: SupportsIndex | None = None
+    ) -> None:
         """Forward to the allocator that owns the block; `MisuseError` if it does not hand out whole pages."""
         owner: Allocator = self._first if owned_by(self._first, block) else self._second
-        as_pages(owner).protect(block, access, offset, size)
+        count = None if size is None else plain_int(size)
+        as_pages(owner).protect(block, access, plain_int(offset), count)
 
     def reset(self, policy: ResetPolicy | None = None) -> None:
         """Reset both, with a policy if given. If one cannot be reset, neither is: `MisuseError`."""

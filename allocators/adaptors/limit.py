@@ -9,14 +9,15 @@ Costs: a comparison and two additions on top of the parent's.
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from operator import index as plain_int
+from typing import Generic, SupportsIndex, TypeVar
 
 from allocators._mypyc import i64, mypyc_attr
 from allocators.adaptors.adaptor import CountingAdaptor
 from allocators.base import check_grow, check_resize
 from allocators.block import Block
 from allocators.errors import AllocError, LayoutError
-from allocators.layout import MAX_SIZE, Layout
+from allocators.layout import MAX_SIZE, Layout, number_text
 from allocators.protocol import Allocator
 from allocators.sizes import size_text
 
@@ -29,7 +30,7 @@ class LimitAllocator(CountingAdaptor[A], Generic[A]):
 
     __slots__ = ("_claimed", "_limit")
 
-    def __init__(self, parent: A, limit: int) -> None:
+    def __init__(self, parent: A, limit: SupportsIndex) -> None:
         super().__init__(parent)
         self._limit: i64 = _checked(limit)
         #: Bytes of requests in progress: the parent may call back and make more requests here.
@@ -44,7 +45,7 @@ class LimitAllocator(CountingAdaptor[A], Generic[A]):
         return self._limit
 
     @limit.setter
-    def limit(self, limit: int) -> None:
+    def limit(self, limit: SupportsIndex) -> None:
         self._limit = _checked(limit)
 
     @property
@@ -134,7 +135,8 @@ class LimitAllocator(CountingAdaptor[A], Generic[A]):
         return f"limit({size_text(self._limit)}, {self._parent!r})"
 
 
-def _checked(limit: int) -> int:
-    if not 0 <= limit <= MAX_SIZE:
-        raise LayoutError(f"a limit must lie between 0 and 2**63 - 1, not be {limit}")
-    return limit
+def _checked(limit: SupportsIndex) -> int:
+    bytes_in_use = plain_int(limit)
+    if not 0 <= bytes_in_use <= MAX_SIZE:
+        raise LayoutError(f"a limit must lie between 0 and 2**63 - 1, not be {number_text(bytes_in_use)}")
+    return bytes_in_use

@@ -13,7 +13,7 @@ Costs: some 50 ns per operation, and contention between threads. An arena per th
 
 from __future__ import annotations
 
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, SupportsIndex, TypeVar
 
 from allocators._mypyc import mypyc_attr
 from allocators.adaptors.adaptor import Adaptor
@@ -70,7 +70,9 @@ class LockedAllocator(Adaptor[A], Generic[A]):
         with self.lock:
             return super().owns(block)
 
-    def protect(self, block: Block, access: Access, offset: int = 0, size: int | None = None) -> None:
+    def protect(
+        self, block: Block, access: Access, offset: SupportsIndex = 0, size: SupportsIndex | None = None
+    ) -> None:
         with self.lock:
             super().protect(block, access, offset, size)
 

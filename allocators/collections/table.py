@@ -59,7 +59,7 @@ class Table(Closing, Generic[A]):
         self._storage: Final = Storage(allocator)
         self.cells: Final = [Cells(self._storage, format) for format in formats]
         self._columns = [cells.view for cells in self.cells]
-        rows = plain_int(capacity)
+        rows = as_count(capacity, "capacity")
         if rows:
             self._set_capacity(rows)
 
