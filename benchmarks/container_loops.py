@@ -31,7 +31,7 @@ def read_cells(items: Cells, count: i64) -> i64:
 def read_vec(items: Vec[Any], count: i64) -> i64:
     total: i64 = 0
     for index in range(count):
-        total += items.get_i64(index & 511)
+        total += items.cells.get_i64(index & 511)
     return total
 
 
@@ -56,7 +56,7 @@ def write_cells(items: Cells, count: i64) -> None:
 
 def write_vec(items: Vec[Any], count: i64) -> None:
     for index in range(count):
-        items.set_i64(index & 511, index)
+        items.cells.set_i64(index & 511, index)
 
 
 def write_list(items: list[int], count: i64) -> None:

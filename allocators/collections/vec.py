@@ -2,9 +2,9 @@
 
 Layout: one block of `capacity` items. Doubles when full, from at least 8 items; an empty Vec has no block.
 
-Costs: compiled callers read, write or append an item in 2 to 3 ns by `get_i64`, `set_i64`, `append_i64` and the like;
-from Python it takes about as long as with `array.array`. Slices move by memcpy. Growing over an arena abandons the old
-block unless it is the newest one.
+Costs: compiled callers read, write or append an item in 2 to 3 ns by `cells.get_i64`, `cells.set_i64`, `append_i64` and
+the like; from Python it takes less than with `array.array`. Slices move by memcpy. Growing over an arena abandons the
+old block unless it is the newest one.
 """
 
 from __future__ import annotations
@@ -175,27 +175,6 @@ class Vec(Closing, Generic[A]):
             raise self._storage.unusable()
         store_float(self.cells.kind, self.cells.pointer, length, item)
         self._storage.length = length + 1
-
-    def get_i64(self, index: i64) -> i64:
-        """`Cells.get_i64`."""
-        return self.cells.get_i64(index)
-
-    def set_i64(self, index: i64, item: i64) -> None:
-        """`Cells.set_i64`."""
-        if index < 0 or index >= self._storage.length or item < self.cells.low or item > self.cells.high:
-            # It knows what to raise.
-            self.cells.set_i64(index, item)
-        if self._storage.block.region.memory is None:
-            raise self._storage.unusable()
-        store_int(self.cells.kind, self.cells.pointer, index, item)
-
-    def get_f64(self, index: i64) -> float:
-        """`Cells.get_f64`."""
-        return self.cells.get_f64(index)
-
-    def set_f64(self, index: i64, item: float) -> None:
-        """`Cells.set_f64`."""
-        self.cells.set_f64(index, item)
 
     def pop_i64(self) -> i64:
         """Remove and return the last item of a Vec of an integer format; IndexError if there is none."""

@@ -45,12 +45,12 @@ def use_everything() -> list[object]:
         vec.append(number)
     vec.append_i64(5)
     vec[3] = 4
-    vec.set_i64(4, 9)
+    vec.cells.set_i64(4, 9)
     vec.fill(7, 3)
     vec.extend_from(vec)
     floats = Vec(PageAlloc(), "d")
     floats.append_f64(0.5)
-    floats.set_f64(0, floats.get_f64(0) + 1)
+    floats.cells.set_f64(0, floats.cells.get_f64(0) + 1)
     table = Table(PageAlloc(), "BId")
     table.append(1, 2, 3.5)
     table.insert(0, 4, 5, 6.5)
@@ -66,7 +66,7 @@ def use_everything() -> list[object]:
     stack.push_i64(4)
     popped = [stack.pop_i64(), stack.pop()]
     Arena(PageAlloc()).allocate(Layout(8))
-    return [list(vec), vec.get_i64(3), list(floats), list(table), dict(map.items()), ids, names.lookup(3), popped]
+    return [list(vec), vec.cells.get_i64(3), list(floats), list(table), dict(map.items()), ids, names.lookup(3), popped]
 
 
 EXPECTED = [
@@ -130,8 +130,8 @@ def test_integers_have_the_bounds_of_their_format(format: str) -> None:
         assert vec[-1] == vec.view[-1] == number
         if number < 1 << 63:
             vec.append_i64(number)
-            vec.set_i64(0, number)
-            assert vec.get_i64(0) == vec.pop_i64() == vec[0] == number
+            vec.cells.set_i64(0, number)
+            assert vec.cells.get_i64(0) == vec.pop_i64() == vec[0] == number
     before = list(vec)
     for number in (low - 1, high + 1, 1 << 64, -(1 << 63) - 1, 1 << 100):
         with pytest.raises(ValueError, match="invalid value"):
@@ -142,12 +142,12 @@ def test_integers_have_the_bounds_of_their_format(format: str) -> None:
             with pytest.raises(ValueError, match=r"does not fit|invalid value"):
                 vec.append_i64(number)
             with pytest.raises(ValueError, match=r"does not fit|invalid value"):
-                vec.set_i64(0, number)
+                vec.cells.set_i64(0, number)
     for wrong in (0.5, "1", None, b"1"):
         with pytest.raises(TypeError):
             vec.append(wrong)  # type: ignore[arg-type]
     with pytest.raises(TypeError):
-        vec.get_f64(0)
+        vec.cells.get_f64(0)
     with pytest.raises(TypeError):
         vec.append_f64(0.5)
     assert list(vec) == before
@@ -157,9 +157,9 @@ def test_an_item_beyond_63_bits_does_not_pass_as_a_signed_one() -> None:
     vec = Vec(PageAlloc(), "Q")
     vec.append((1 << 64) - 1)
     with pytest.raises(OverflowError):
-        vec.get_i64(0)
+        vec.cells.get_i64(0)
     with pytest.raises(ValueError, match="does not fit"):
-        vec.set_i64(0, -1)
+        vec.cells.set_i64(0, -1)
     assert list(vec) == [(1 << 64) - 1]
 
 
@@ -175,12 +175,12 @@ def test_floats_are_rounded_to_their_format(format: str) -> None:
         )
         assert struct.pack("d", vec[-1]) == struct.pack("d", rounded)
         vec.append_f64(float(number))
-        vec.set_f64(0, vec.get_f64(len(vec) - 1))
+        vec.cells.set_f64(0, vec.cells.get_f64(len(vec) - 1))
         assert vec[0] == rounded
     with pytest.raises(TypeError):
-        vec.get_i64(0)
+        vec.cells.get_i64(0)
     with pytest.raises(TypeError):
-        vec.set_i64(0, 1)
+        vec.cells.set_i64(0, 1)
     with pytest.raises(TypeError):
         vec.append_i64(1)
     with pytest.raises((ValueError, OverflowError)):
@@ -216,7 +216,7 @@ def test_typed_access_does_not_count_from_the_end() -> None:
     vec = Vec(PageAlloc(), "q")
     vec.append(1)
     with pytest.raises(IndexError):
-        vec.get_i64(-1)
+        vec.cells.get_i64(-1)
     with pytest.raises(IndexError):
         Vec(PageAlloc(), "q").pop_i64()
 
@@ -256,7 +256,7 @@ def test_columns_at_odd_addresses_hold_their_items() -> None:
         for number in range(50):
             vec.append(number)
         if format in INTEGERS:
-            assert [vec.get_i64(index) for index in range(50)] == list(range(50))
+            assert [vec.cells.get_i64(index) for index in range(50)] == list(range(50))
         assert list(vec) == list(range(50))
         vec.close()
 
@@ -380,8 +380,8 @@ def test_a_container_cannot_be_used_while_its_allocator_makes_it_grow() -> None:
     uses: list[Callable[[], object]] = [
         lambda: vec.append(1),
         lambda: vec.append_i64(1),
-        lambda: vec.get_i64(0),
-        lambda: vec.set_i64(0, 1),
+        lambda: vec.cells.get_i64(0),
+        lambda: vec.cells.set_i64(0, 1),
         lambda: vec.pop_i64(),
         lambda: vec.extend_from(vec),
         lambda: vec.fill_zero(3),
