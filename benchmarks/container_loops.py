@@ -24,14 +24,14 @@ def nothing(count: i64) -> i64:
 def read_cells(items: Cells, count: i64) -> i64:
     total: i64 = 0
     for index in range(count):
-        total += items.get_i64(index & 511)
+        total += items[index & 511]
     return total
 
 
 def read_vec(items: Vec[Any], count: i64) -> i64:
     total: i64 = 0
     for index in range(count):
-        total += items.cells.get_i64(index & 511)
+        total += items.cells[index & 511]
     return total
 
 
@@ -51,12 +51,12 @@ def read_view(items: memoryview, count: i64) -> i64:
 
 def write_cells(items: Cells, count: i64) -> None:
     for index in range(count):
-        items.set_i64(index & 511, index)
+        items[index & 511] = index
 
 
 def write_vec(items: Vec[Any], count: i64) -> None:
     for index in range(count):
-        items.cells.set_i64(index & 511, index)
+        items.cells[index & 511] = index
 
 
 def write_list(items: list[int], count: i64) -> None:

@@ -286,11 +286,11 @@ class Function(Uncopyable):
         ast = checked.ast
         nodes, results, types, symbols = (column[row] for column in checked.functions.columns)
         signature = ast.a[nodes]
-        names = ast.list_at(ast.extra.data[signature + SIGNATURE_PARAMETERS])
-        docs = ast.list_at(ast.extra.data[signature + SIGNATURE_DOCS])
+        names = ast.list_at(ast.extra.items[signature + SIGNATURE_PARAMETERS])
+        docs = ast.list_at(ast.extra.items[signature + SIGNATURE_DOCS])
         self.name: Final = ast.symbols.lookup(symbols).decode()
         self.parameters: Final[tuple[tuple[str, Type], ...]] = tuple(
-            (ast.name(token), checked.types.type(checked.extra.data[types + 1 + index]))
+            (ast.name(token), checked.types.type(checked.extra.items[types + 1 + index]))
             for index, token in enumerate(names[::2])
         )
         self.result: Final[Type] = checked.types.type(results)

@@ -131,7 +131,7 @@ class HashMap(Closing, Generic[A]):
         entry = self._entry(key)
         if entry < 0:
             return default
-        return self._values.get_i64(entry)
+        return self._values[entry]
 
     def set_i64(self, key: i64, value: i64) -> None:
         """`set` for compiled callers. Raises ValueError if one of them is negative."""

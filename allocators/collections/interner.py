@@ -166,8 +166,8 @@ class Interner(Closing, Generic[A]):
             raise IndexError(f"no byte string has id {number_text(number)}; there are {len(self._ends)}")
         start: i64 = 0
         if number > 0:
-            start = self._end_cells.get_i64(number - 1)
-        end = self._end_cells.get_i64(number)
+            start = self._end_cells[number - 1]
+        end = self._end_cells[number]
         if start > end or end > len(self._bytes):
             raise _overwritten()
         return load_bytes(self._text_cells.pointer, start, end - start)

@@ -97,11 +97,11 @@ class Slots:
 
     def at(self, slot: i64) -> i64:
         """The number in a slot, -1 if it is free."""
-        return self.cells.get_i64(slot) - 1
+        return self.cells[slot] - 1
 
     def put(self, slot: i64, number: i64) -> None:
         """Overwrite a slot; with -1, free it."""
-        self.cells.set_i64(slot, number + 1)
+        self.cells[slot] = number + 1
 
     def add(self, hashed: i64, number: i64) -> i64:
         """Put a number that is not there yet into the first free slot for its hash, and return that slot."""

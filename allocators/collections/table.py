@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Self, SupportsFloat, Supp
 
 from allocators._mypyc import i64, mypyc_attr
 from allocators.closing import Closing
-from allocators.collections.storage import Cells, Storage, as_count, needed, release_view
+from allocators.collections.storage import Cells, Storage, as_count, needed, release_view, typed
 from allocators.collections.vec import as_item, as_items
 from allocators.errors import LayoutError, MisuseError
 from allocators.layout import ITEM_SIZES, items_layout, number_text
@@ -83,6 +83,13 @@ class Table(Closing, Generic[A]):
         if self._storage.block.region.memory is None:
             return self._no_columns()
         return self._columns
+
+    @property
+    def typed_columns(self) -> list[Cells]:
+        """`columns` for hot code that reads and writes ints: `Cells` in the compiled flavour."""
+        if self._storage.block.region.memory is None:
+            self._no_columns()
+        return [typed(cells) for cells in self.cells]
 
     def _no_columns(self) -> list[memoryview]:
         if not self._storage.closed:

@@ -2,7 +2,7 @@
 
 Layout: one block of `capacity` items. Doubles when full, from at least 8 items; an empty Vec has no block.
 
-Costs: compiled callers read, write or append an item in 2 to 3 ns by `cells.get_i64`, `cells.set_i64`, `append_i64` and
+Costs: compiled callers read, write or append an item in 2 to 3 ns by `cells[index]`, `append_i64` and
 the like; from Python it takes less than with `array.array`. Slices move by memcpy. Growing over an arena abandons the
 old block unless it is the newest one.
 """
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Self, SupportsFloat, Supp
 from allocators._mypyc import i64, mypyc_attr
 from allocators.block import DANGLING
 from allocators.closing import Closing
-from allocators.collections.storage import Cells, Storage, as_count, needed, plain_slice, release_view
+from allocators.collections.storage import Cells, Storage, as_count, needed, plain_slice, release_view, typed
 from allocators.errors import LayoutError, MisuseError, caused_by
 from allocators.layout import ITEM_SIZES, MAX_SIZE, items_layout, number_text
 from allocators.memory import index_in, load_item, move, repeat, store_bytes, store_float, store_int, store_item
@@ -77,6 +77,13 @@ class Vec(Closing, Generic[A]):
         if self._storage.block.region.memory is None:
             return self._no_data()
         return self.cells.view
+
+    @property
+    def items(self) -> Cells:
+        """`data` for hot code that reads and writes ints: `Cells` in the compiled flavour."""
+        if self._storage.block.region.memory is None:
+            self._no_data()
+        return typed(self.cells)
 
     def _no_data(self) -> memoryview:
         if not self._storage.closed:
@@ -179,7 +186,7 @@ class Vec(Closing, Generic[A]):
     def pop_i64(self) -> i64:
         """Remove and return the last item of a Vec of an integer format; IndexError if there is none."""
         last = self._storage.length - 1
-        item = self.cells.get_i64(last)
+        item = self.cells[last]
         self._storage.length = last
         return item
 

@@ -31,8 +31,8 @@ class Assembler(Generic[A]):
         self.position: i64 = 0
         self._limit: i64 = 0
         self._label: i64 = 0
-        self._words = code.words.data
-        self._positions = code.positions.data
+        self._words = code.words.items
+        self._positions = code.positions.items
 
     def emit(self, op: i64, a: i64, b: i64, c: i64, imm: i64) -> None:
         self.emit_word(imm << 32 | c << 24 | b << 16 | a << 8 | op)
@@ -50,8 +50,8 @@ class Assembler(Generic[A]):
         self.code.words.fill(bytecode.NOP, more)
         self.code.positions.fill(0, more)
         self._limit = len(self.code.words)
-        self._words = self.code.words.data
-        self._positions = self.code.positions.data
+        self._words = self.code.words.items
+        self._positions = self.code.positions.items
 
     def label(self) -> i64:
         """The pc of the next instruction, as the target of jumps."""

@@ -55,26 +55,26 @@ class ConstantPool(Generic[A, S]):
             constants = self._code.constants
             self._places.append(len(constants))
             constants.append(value)
-        return int(self._places.data[id])
+        return int(self._places.items[id])
 
     def string(self, symbol: int) -> int:
         """The index of the constant that is the address of a symbol's text."""
-        place: int = self._string_places.data[symbol]
+        place: int = self._string_places.items[symbol]
         if place == 0:
             constants = self._code.constants
             place = len(constants) + 1
             self._add_addresses(place - 1, 1)
             constants.append(self.string_start(symbol))
-            self._string_places.data[symbol] = place
+            self._string_places.items[symbol] = place
         return place - 1
 
     def string_start(self, symbol: int) -> int:
         """The word in `Code.strings` at which a symbol's text is laid out."""
-        start: int = self._starts.data[symbol]
+        start: int = self._starts.items[symbol]
         if start == 0:
             text = self._code.checked.ast.symbols.lookup(symbol)
             start = append_string(self._code.strings, text) + 1
-            self._starts.data[symbol] = start
+            self._starts.items[symbol] = start
         return start - 1
 
     def _add_addresses(self, place: int, count: int) -> None:
@@ -110,13 +110,13 @@ class ConstantPool(Generic[A, S]):
         return table
 
     def set_slot(self, table: int, slot: int, value: int) -> None:
-        self._code.constants.data[table + TABLE_SLOTS + slot] = value
+        self._code.constants.items[table + TABLE_SLOTS + slot] = value
 
     def finish(self) -> None:
         """Turn places in `Code.strings` into addresses. Nothing may be added afterwards."""
         address = self._code.strings.address
-        constants = self._code.constants.data
-        addresses = self._addresses.data
+        constants = self._code.constants.items
+        addresses = self._addresses.items
         for index in range(0, len(self._addresses), 2):
             place: int = addresses[index]
             for item in range(place, place + addresses[index + 1]):

@@ -114,7 +114,7 @@ class _Emission(Generic[A, S]):
         self._ir: Final = ir
         self._code: Final = code
         self._ops: Final = ir.op
-        self._pool: Final = ir.pool.data
+        self._pool: Final = ir.pool.items
         self._function: i64 = 0
         self._following: i64 = 0  # the block that is emitted next
         # The jump of a branch where its condition holds, and where it does not, without the targets.
@@ -179,7 +179,7 @@ class _Emission(Generic[A, S]):
         assembler.emit(bytecode.HALT, 0, 0, 0, 0)
         for function in range(1, count):
             self._emit_function(function)
-        assembler.set_target(self._code.entry, self._function_pcs.data[count - 1])
+        assembler.set_target(self._code.entry, self._function_pcs.items[count - 1])
         assembler.finish()
         self._constants.finish()
 
@@ -191,11 +191,11 @@ class _Emission(Generic[A, S]):
         self._liveness.analyse(function)
         self._function = function
         start = assembler.label()
-        self._function_pcs.data[function] = start
-        self._resolve(self._function_chains.data[function], start)
+        self._function_pcs.items[function] = start
+        self._resolve(self._function_chains.items[function], start)
         self._joins.begin_function()
         self._registers.begin_function(ir.block_params[ir.function_first[function]])
-        blocks = self._order.blocks.data
+        blocks = self._order.blocks.items
         last = len(self._order.blocks) - 1
         block: i64 = 0
         for index in range(last + 1):
@@ -208,7 +208,7 @@ class _Emission(Generic[A, S]):
         assert self._liveness.count == 0
         assert len(self._liveness.calls) == 0
         self._fill_tables()
-        self._registers.clobbers.data[function] = self._places.written
+        self._registers.clobbers.items[function] = self._places.written
         self._code.functions.append(ir.function_name[function], start, assembler.pc, ir.function_parameters[function])
 
     def _resolve(self, chain: i64, target: i64) -> None:
@@ -218,14 +218,14 @@ class _Emission(Generic[A, S]):
 
     def _begin_block(self, block: i64, previous: i64) -> None:
         pc = self._assembler.label()
-        self._block_pcs.data[block] = pc
-        self._resolve(self._block_chains.data[block], pc)
+        self._block_pcs.items[block] = pc
+        self._resolve(self._block_chains.items[block], pc)
         register: i64 = -1
         number: i64 = 0
-        if self._order.predecessors.data[block] == 1:
+        if self._order.predecessors.items[block] == 1:
             # What the branch before has found out.
             ir = self._ir
-            above: i64 = self._order.dominators.data[block]
+            above: i64 = self._order.dominators.items[block]
             branch: i64 = ir.block_last[above]
             if self._ops[branch] == op.BRANCH_CMP_IMM:
                 equal: i64 = 0
@@ -235,7 +235,7 @@ class _Emission(Generic[A, S]):
                 elif comparison == op.INE_IMM:
                     equal = ir.d[branch]
                 if equal and self._pool[equal + 1] == block:
-                    register = self._subjects.data[above]
+                    register = self._subjects.items[above]
                     number = ir.imm[branch]
         self._places.know(register, number)
         self._joins.begin_block(block, previous)
@@ -248,7 +248,7 @@ class _Emission(Generic[A, S]):
         imms = ir.imm
         nexts = ir.next
         positions = ir.pos
-        heads = self._liveness.heads.data
+        heads = self._liveness.heads.items
         registers = self._registers
         assembler = self._assembler
         row: i64 = ir.block_first[block]
@@ -304,7 +304,7 @@ class _Emission(Generic[A, S]):
             registers.pass_arguments(arguments, 1)
             self._assembler.emit(bytecode.SYS, count, 0, 0, callee)
         else:
-            clobbered: i64 = registers.clobbers.data[callee]
+            clobbered: i64 = registers.clobbers.items[callee]
             registers.pass_arguments(arguments, clobbered)
             # What a function changes by calling itself it changes anyway.
             if callee != self._function:
@@ -314,10 +314,10 @@ class _Emission(Generic[A, S]):
 
     def _emit_to_function(self, opcode: i64, function: i64) -> None:
         """Emit a call, tail call or jump to the start of a function."""
-        target: i64 = self._function_pcs.data[function]
+        target: i64 = self._function_pcs.items[function]
         if target == 0:
-            target = self._function_chains.data[function]
-            self._function_chains.data[function] = self._assembler.pc
+            target = self._function_chains.items[function]
+            self._function_chains.items[function] = self._assembler.pc
         self._assembler.emit(opcode, 0, 0, 0, target)
 
     def _emit_tail(self, callee: i64, arguments: i64) -> None:
@@ -326,7 +326,7 @@ class _Emission(Generic[A, S]):
         if callee == self._function:
             self._emit_to_function(bytecode.JMP, callee)
         else:
-            self._places.written |= registers.clobbers.data[callee]
+            self._places.written |= registers.clobbers.items[callee]
             self._emit_to_function(bytecode.TAIL, callee)
 
     # The ends of blocks.
@@ -345,7 +345,7 @@ class _Emission(Generic[A, S]):
         elif opcode == op.SWITCH:
             self._emit_switch(block, row)
         else:
-            self._subjects.data[block] = self._emit_condition(row, opcode)
+            self._subjects.items[block] = self._emit_condition(row, opcode)
             self._consume_edge(ir.c[row])
             self._consume_edge(ir.d[row])
             self._joins.end_block(block, True)
@@ -357,7 +357,7 @@ class _Emission(Generic[A, S]):
         words: i64 = pool[edge]
         if words == 1:
             return
-        heads = self._liveness.heads.data
+        heads = self._liveness.heads.items
         parameters: i64 = self._ir.block_params[pool[edge + 1]]
         for index in range(1, words):
             if heads[pool[parameters + index]]:
@@ -365,8 +365,8 @@ class _Emission(Generic[A, S]):
 
     def _jump(self, word: i64, block: i64) -> None:
         """Emit a jump, given without its target, to a block that comes later."""
-        chain: i64 = self._block_chains.data[block]
-        self._block_chains.data[block] = self._assembler.pc
+        chain: i64 = self._block_chains.items[block]
+        self._block_chains.items[block] = self._assembler.pc
         self._assembler.emit_word(chain << 32 | word)
 
     def _go_on(self, edge: i64) -> None:
@@ -509,8 +509,8 @@ class _Emission(Generic[A, S]):
 
     def _fill_tables(self) -> None:
         """Now that all blocks of the function have a pc, put them into its switch tables."""
-        constants = self._code.constants.data
-        pcs = self._block_pcs.data
+        constants = self._code.constants.items
+        pcs = self._block_pcs.items
         for table in self._tables.view:
             for place in range(table + TABLE_DEFAULT, table + TABLE_SLOTS + constants[table + TABLE_COUNT]):
                 target: i64 = constants[place]

@@ -75,7 +75,7 @@ class Joins(Generic[A, S]):
         self._places: Final = places
         self._registers: Final = registers
         self._hints: Final = liveness.hints
-        self._pool: Final = ir.pool.data
+        self._pool: Final = ir.pool.items
         self._heads = places.heads
         self._state: Vec[S] = Vec(scratch, "I")  # by block: its registers at the end, or a join's state, in `_states`
         self._marks: Vec[S] = Vec(scratch, "I")  # by block: length of the log at its end
@@ -108,18 +108,18 @@ class Joins(Generic[A, S]):
     def begin_block(self, block: i64, previous: i64) -> None:
         """Start a block; `previous` is the one that was emitted before."""
         places = self._places
-        places.rank = self._order.ranks.data[block]
+        places.rank = self._order.ranks.items[block]
         places.pinned = 0
         self._registers.next_call()
-        above: i64 = self._order.dominators.data[block]
+        above: i64 = self._order.dominators.items[block]
         if above == 0:
             return
-        if self._order.predecessors.data[block] > 1:
+        if self._order.predecessors.items[block] > 1:
             self._enter_join(block, above)
             return
         if above != previous:
             self._restore(above)
-        edge: i64 = self._edges.data[block]
+        edge: i64 = self._edges.items[block]
         if self._pool[edge] > 1:
             self._bind(block, edge)
         else:
@@ -128,11 +128,11 @@ class Joins(Generic[A, S]):
     def _restore(self, block: i64) -> None:
         """Go back to the end of a block."""
         places = self._places
-        places.unwind(self._marks.data[block])
-        places.depth = self._depths.data[block]
+        places.unwind(self._marks.items[block])
+        places.depth = self._depths.items[block]
         places.release_all()
-        states = self._states.data
-        state: i64 = self._state.data[block]
+        states = self._states.items
+        state: i64 = self._state.items[block]
         for index in range(state + 1, state + 1 + states[state]):
             entry: i64 = states[index]
             places.place(entry & 0xFF, entry >> 8)
@@ -186,13 +186,13 @@ class Joins(Generic[A, S]):
     def end_block(self, block: i64, keep: bool) -> None:
         """Finish a block but for its edges; `keep` if one that does not follow at once will start as this one ends."""
         places = self._places
-        self._marks.data[block] = len(places.log)
-        self._depths.data[block] = places.depth
+        self._marks.items[block] = len(places.log)
+        self._depths.items[block] = places.depth
         if not keep:
             return
         states = self._states
         state = len(states)
-        self._state.data[block] = state
+        self._state.items[block] = state
         states.append(0)
         used = ~places.free & places.allocatable
         count = 0
@@ -201,7 +201,7 @@ class Joins(Generic[A, S]):
             used &= used - 1
             states.append(places.holds[register] << 8 | register)
             count += 1
-        states.data[state] = count
+        states.items[state] = count
 
     # Edges.
 
@@ -210,14 +210,14 @@ class Joins(Generic[A, S]):
         pool = self._pool
         places = self._places
         target: i64 = pool[edge + 1]
-        if self._order.predecessors.data[target] == 1:
-            self._edges.data[target] = edge
+        if self._order.predecessors.items[target] == 1:
+            self._edges.items[target] = edge
             return False
         places.begin_plan()
-        if self._state.data[target] == 0:
+        if self._state.items[target] == 0:
             self._design(target, edge)
-        states = self._states.data
-        state: i64 = self._state.data[target]
+        states = self._states.items
+        state: i64 = self._state.items[target]
         cell: i64 = state + _LISTS
         for _value in range(states[state + _THROUGH]):
             entry: i64 = states[cell]
@@ -234,8 +234,8 @@ class Joins(Generic[A, S]):
         """Emit the code of the edge that was planned last. What is known of the end of the block stays as it is."""
         pool = self._pool
         places = self._places
-        states = self._states.data
-        state: i64 = self._state.data[pool[edge + 1]]
+        states = self._states.items
+        state: i64 = self._state.items[pool[edge + 1]]
         count: i64 = states[state + _IN_SLOTS]
         base: i64 = states[state + _BASE]
         depth = places.depth
@@ -254,21 +254,21 @@ class Joins(Generic[A, S]):
         places = self._places
         here = places.rank
         # Liveness is asked about the join from here on.
-        places.rank = self._order.ranks.data[block]
+        places.rank = self._order.ranks.items[block]
         states = self._states
         state: i64 = len(states)
-        self._state.data[block] = state
+        self._state.items[block] = state
         for _word in range(_LISTS):
             states.append(0)
         self._saved.clear()
-        taken = self._design_through(self._order.dominators.data[block], state)
+        taken = self._design_through(self._order.dominators.items[block], state)
         taken = self._design_parameters(block, edge, state, taken)
         # Not without dead slots: dropping them takes an instruction, and they will be used again.
-        base: i64 = self._depths.data[self._order.dominators.data[block]]
+        base: i64 = self._depths.items[self._order.dominators.items[block]]
         if base > places.depth:
             base = places.depth
-        states.data[state + _IN_SLOTS] = len(self._saved)
-        states.data[state + _BASE] = base
+        states.items[state + _IN_SLOTS] = len(self._saved)
+        states.items[state + _BASE] = base
         states.extend(self._saved.view)
         places.written |= taken
         places.rank = here
@@ -289,25 +289,25 @@ class Joins(Generic[A, S]):
                 taken |= only(register)
                 count += 1
         # What was written to slots since the end of the dominator is not there on other ways.
-        log = places.log.data
-        for index in range(self._marks.data[above], len(places.log), 2):
-            value = places.frame.data[log[index]]
+        log = places.log.items
+        for index in range(self._marks.items[above], len(places.log), 2):
+            value = places.frame.items[log[index]]
             if places.is_live(value) and places.register_of(value) < 0 and not self._is_listed(value, state, count):
-                register = self._pick(taken, places.home.data[value])
+                register = self._pick(taken, places.home.items[value])
                 if register < 0:
                     self._saved.append(value)
                 else:
                     states.append(value << 8 | register)
                     taken |= only(register)
                     count += 1
-        states.data[state + _THROUGH] = count
+        states.items[state + _THROUGH] = count
         return taken
 
     def _design_parameters(self, block: i64, edge: i64, state: i64, taken: i64) -> i64:
         """Find places for the parameters of a join, and return all registers that are taken then."""
         pool = self._pool
         places = self._places
-        hints = self._hints.data
+        hints = self._hints.items
         parameters: i64 = self._ir.block_params[block]
         count = 0
         for index in range(1, pool[parameters] + 1):
@@ -321,7 +321,7 @@ class Joins(Generic[A, S]):
             if hint > 0 and taken >> (hint - 1) & 1 == 0:
                 register = hint - 1
             else:
-                register = self._pick(taken, places.home.data[pool[edge + 1 + index]])
+                register = self._pick(taken, places.home.items[pool[edge + 1 + index]])
             if register < 0:
                 self._saved.append(-index)
                 continue
@@ -329,7 +329,7 @@ class Joins(Generic[A, S]):
             hints[parameter] = register + 1
             taken |= only(register)
             count += 1
-        self._states.data[state + _PARAMETERS] = count
+        self._states.items[state + _PARAMETERS] = count
         return taken
 
     def _pick(self, taken: i64, preferred: i64) -> i64:
@@ -340,7 +340,7 @@ class Joins(Generic[A, S]):
         return lowest(free) if free else -1
 
     def _is_listed(self, value: i64, state: i64, count: i64) -> bool:
-        states = self._states.data
+        states = self._states.items
         for index in range(state + _LISTS, state + _LISTS + count):
             if states[index] >> 8 == value:
                 return True
@@ -350,11 +350,11 @@ class Joins(Generic[A, S]):
         """Start a block as it was designed."""
         pool = self._pool
         places = self._places
-        places.unwind(self._marks.data[above])
+        places.unwind(self._marks.items[above])
         places.release_all()
-        states = self._states.data
+        states = self._states.items
         parameters: i64 = self._ir.block_params[block]
-        state: i64 = self._state.data[block]
+        state: i64 = self._state.items[block]
         cell: i64 = state + _LISTS
         for _value in range(states[state + _THROUGH]):
             entry: i64 = states[cell]

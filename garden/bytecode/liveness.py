@@ -84,12 +84,12 @@ class Liveness(Generic[S]):
         nexts = ir.next
         left = ir.a
         right = ir.b
-        heads = self.heads.data
-        hints = self.hints.data
+        heads = self.heads.items
+        hints = self.hints.items
         rows = self._rows
-        items = rows.data
-        blocks = self._order.blocks.data
-        ranks = self._order.ranks.data
+        items = rows.items
+        blocks = self._order.blocks.items
+        ranks = self._order.ranks.items
         self.count = 0
         for place in range(len(self._order.blocks) - 1, -1, -1):
             block: int = blocks[place]
@@ -100,7 +100,7 @@ class Liveness(Generic[S]):
             while row:
                 if count == len(rows):
                     rows.fill(0, max(count, _FIRST_ROWS))
-                    items = rows.data
+                    items = rows.items
                 items[count] = row
                 count += 1
                 row = nexts[row]
@@ -131,9 +131,9 @@ class Liveness(Generic[S]):
         number = self.count + 1
         if number >= self._limit:
             self._grow()
-        heads = self.heads.data
+        heads = self.heads.items
         later: i64 = heads[value]
-        self.records.data[number] = later
+        self.records.items[number] = later
         greatest = later >> RANK_SHIFT
         if greatest < rank:
             greatest = rank
@@ -146,8 +146,8 @@ class Liveness(Generic[S]):
 
     def _scan_arguments(self, row: int, rank: i64) -> None:
         """The uses of a call, a host call or a tail call."""
-        pool = self._ir.pool.data
-        hints = self.hints.data
+        pool = self._ir.pool.items
+        hints = self.hints.items
         arguments: int = self._ir.b[row]
         count: int = pool[arguments]
         self.calls.append(row << 32 | self.count)
@@ -164,11 +164,11 @@ class Liveness(Generic[S]):
             value: int = ir.a[row]
             if value:
                 self._use(value, rank)
-                self.hints.data[value] = 1
+                self.hints.items[value] = 1
         elif opcode == op.TAIL:
             self._scan_arguments(row, rank)
         elif opcode == op.SWITCH:
-            pool = ir.pool.data
+            pool = ir.pool.items
             cases: int = ir.b[row]
             for cell in range(cases + pool[cases], cases, -2):
                 self._scan_edge(pool[cell], rank)
@@ -185,15 +185,15 @@ class Liveness(Generic[S]):
     def _scan_edge(self, edge: int, rank: i64) -> None:
         """The uses of the arguments of an edge, as far as the parameters are used."""
         ir = self._ir
-        pool = ir.pool.data
+        pool = ir.pool.items
         words: int = pool[edge]
         if words == 1:
             return
-        hints = self.hints.data
+        hints = self.hints.items
         parameters: int = ir.block_params[pool[edge + 1]]
         for index in range(words - 1, 0, -1):
             parameter: int = pool[parameters + index]
-            if self.heads.data[parameter]:
+            if self.heads.items[parameter]:
                 value: int = pool[edge + 1 + index]
                 self._use(value, rank)
                 hint: int = hints[parameter]
@@ -202,8 +202,8 @@ class Liveness(Generic[S]):
     def consume(self, value: i64) -> i64:
         """Take off the use that comes next in emission order, which is of `value`; what remains of its head."""
         number = self.count
-        head: i64 = self.records.data[number]
-        self.heads.data[value] = head
+        head: i64 = self.records.items[number]
+        self.heads.items[value] = head
         self.count = number - 1
         return head
 

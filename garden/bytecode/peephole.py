@@ -21,6 +21,7 @@ from typing import Final
 from allocators import Allocator
 from allocators._mypyc import i64
 from allocators.collections import Vec
+from allocators.collections.storage import Cells
 from garden.bytecode import ops as bytecode
 from garden.bytecode.code import FUNCTION_END, FUNCTION_FIRST, Code
 from garden.bytecode.ops import TABLE_COUNT, TABLE_DEFAULT, TABLE_SLOTS
@@ -65,8 +66,8 @@ def peephole(code: Code[Allocator], scratch: Allocator) -> int:
     targeted: Vec[Allocator] = Vec(scratch, "B")
     try:
         targeted.fill(0, len(code.words) + 1)
-        _thread_jumps(code, targeted.data)
-        removed = _remove(code, targeted.data)
+        _thread_jumps(code, targeted.items)
+        removed = _remove(code, targeted.items)
     finally:
         targeted.close()
     if removed:
@@ -74,11 +75,11 @@ def peephole(code: Code[Allocator], scratch: Allocator) -> int:
     return removed
 
 
-def _thread_jumps(code: Code[Allocator], targeted: memoryview) -> None:
+def _thread_jumps(code: Code[Allocator], targeted: Cells) -> None:
     """Let jumps lead to their final targets, and mark all targets."""
-    words = code.words.data
-    constants = code.constants.data
-    firsts = code.functions.columns[FUNCTION_FIRST]
+    words = code.words.items
+    constants = code.constants.items
+    firsts = code.functions.typed_columns[FUNCTION_FIRST]
     for function in range(1, len(code.functions)):
         targeted[firsts[function]] = 1
     # Most jumps lead forwards, so their targets have found their own already.
@@ -101,14 +102,14 @@ def _thread_jumps(code: Code[Allocator], targeted: memoryview) -> None:
                 targeted[target] = 1
 
 
-def _final(words: memoryview, target: i64) -> i64:
+def _final(words: Cells, target: i64) -> i64:
     word: i64 = words[target]
     return word >> 32 if word & 0xFF == bytecode.JMP else target
 
 
-def _remove(code: Code[Allocator], targeted: memoryview) -> int:
+def _remove(code: Code[Allocator], targeted: Cells) -> int:
     """Turn what is not needed into `NOP`; return how many there are."""
-    words = code.words.data
+    words = code.words.items
     count = len(code.words)
     removed = 0
     reachable = True
@@ -151,7 +152,7 @@ def _remove(code: Code[Allocator], targeted: memoryview) -> int:
     return removed
 
 
-def _dies(words: memoryview, targeted: memoryview, start: i64, count: i64, register: i64) -> bool:
+def _dies(words: Cells, targeted: Cells, start: i64, count: i64, register: i64) -> bool:
     """Whether no instruction reads a register from `start` on, as far as a short look tells."""
     end = start + _WINDOW
     if end > count:
@@ -179,15 +180,15 @@ def _dies(words: memoryview, targeted: memoryview, start: i64, count: i64, regis
 
 def _compact(code: Code[Allocator], scratch: Allocator) -> None:
     """Close the gaps that `NOP` leaves."""
-    words = code.words.data
-    positions = code.positions.data
-    constants = code.constants.data
+    words = code.words.items
+    positions = code.positions.items
+    constants = code.constants.items
     count = len(code.words)
     moved: Vec[Allocator] = Vec(scratch, "I")
     try:
         # By pc: where it goes; for one that goes away, where what follows it goes.
         moved.fill(0, count + 1)
-        places = moved.data
+        places = moved.items
         place = 0
         for pc in range(count):
             places[pc] = place
@@ -211,8 +212,8 @@ def _compact(code: Code[Allocator], scratch: Allocator) -> None:
             place += 1
         code.words.truncate(place)
         code.positions.truncate(place)
-        firsts = code.functions.columns[FUNCTION_FIRST]
-        ends = code.functions.columns[FUNCTION_END]
+        firsts = code.functions.typed_columns[FUNCTION_FIRST]
+        ends = code.functions.typed_columns[FUNCTION_END]
         for function in range(1, len(code.functions)):
             firsts[function] = places[firsts[function]]
             ends[function] = places[ends[function]]

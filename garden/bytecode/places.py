@@ -121,7 +121,7 @@ class Places(Generic[A, S]):
         self.assembler: Final = assembler
         self.scratch: Final[i64] = registers - 1
         self.allocatable: Final[i64] = (1 << (registers - 1)) - 1
-        self.heads = liveness.heads.data
+        self.heads = liveness.heads.items
         self.holds = [0] * REGISTERS
         self.free: i64 = self.allocatable
         self.pinned: i64 = 0
@@ -147,7 +147,7 @@ class Places(Generic[A, S]):
 
     def prepare(self, values: int) -> None:
         """Take the memory for `values` values. Liveness has taken its own before."""
-        self.heads = self._liveness.heads.data
+        self.heads = self._liveness.heads.items
         self.home.fill(0, values)
         self.slots.fill(0, values)
 
@@ -163,7 +163,7 @@ class Places(Generic[A, S]):
         """Note that a register has a value."""
         self.free &= ~only(register)
         self.holds[register] = value
-        self.home.data[value] = register
+        self.home.items[value] = register
 
     def take(self, register: i64, value: i64) -> None:
         """Give a register to a value that is written to it now."""
@@ -183,7 +183,7 @@ class Places(Generic[A, S]):
 
     def register_of(self, value: i64) -> i64:
         """The register that a value is in, or -1."""
-        register: i64 = self.home.data[value]
+        register: i64 = self.home.items[value]
         return register if self.holds[register] == value else -1
 
     def is_live(self, value: i64) -> bool:
@@ -210,7 +210,7 @@ class Places(Generic[A, S]):
         slot = self.slot_of(value)
         if register >= 0:
             self.holds[register] = other
-            self.home.data[other] = register
+            self.home.items[other] = register
         if slot >= 0:
             self.write_slot(slot, other)
 
@@ -218,8 +218,8 @@ class Places(Generic[A, S]):
 
     def slot_of(self, value: i64) -> i64:
         """The slot that a value is in, or -1."""
-        slot: i64 = self.slots.data[value]
-        if slot < self.depth and self.frame.data[slot] == value:
+        slot: i64 = self.slots.items[value]
+        if slot < self.depth and self.frame.items[slot] == value:
             return slot
         return -1
 
@@ -229,21 +229,21 @@ class Places(Generic[A, S]):
         if slot >= len(frame):
             frame.fill(0, slot + 1 - len(frame))
         self.log.append(slot)
-        self.log.append(frame.data[slot])
-        frame.data[slot] = value
-        self.slots.data[value] = slot
+        self.log.append(frame.items[slot])
+        frame.items[slot] = value
+        self.slots.items[value] = slot
 
     def unwind(self, mark: i64) -> None:
         """Undo the writes to slots since the log had that length."""
         log = self.log
-        frame = self.frame.data
+        frame = self.frame.items
         while len(log) > mark:
             value: int = log.pop()
             frame[log.pop()] = value
 
     def is_dead(self, slot: i64) -> bool:
         """Whether the word of a slot is not needed any more."""
-        value: i64 = self.frame.data[slot]
+        value: i64 = self.frame.items[slot]
         if self.is_live(value) or (value != 0 and (value == self.first_operand or value == self.second_operand)):
             return False
         planned = [self._load_values[index] == value for index in range(self._load_count)]
@@ -300,7 +300,7 @@ class Places(Generic[A, S]):
         elif opcode == op.UNDEFINED:
             self.assembler.emit(bytecode.LOAD_IMM, register, 0, 0, 0)
         else:
-            slot: i64 = self.slots.data[value]
+            slot: i64 = self.slots.items[value]
             if slot == self.depth - 1 and not self.is_live(value):
                 self.assembler.pop(register)
                 self.depth -= 1
@@ -358,7 +358,7 @@ class Places(Generic[A, S]):
             return
         self._load_count = 0
         while self.depth > floor and count:
-            found = self._find_load(self.frame.data[self.depth - 1], count)
+            found = self._find_load(self.frame.items[self.depth - 1], count)
             if found < 0:
                 break
             self.assembler.pop(self._load_registers[found])
@@ -372,7 +372,7 @@ class Places(Generic[A, S]):
             if self.is_constant(value):
                 self.load(register, value)
             else:
-                self.load_slot(register, self.slots.data[value])
+                self.load_slot(register, self.slots.items[value])
 
     def _find_load(self, value: i64, count: i64) -> i64:
         """The one planned load of a value, or -1 if there is none or more than one."""

@@ -70,10 +70,10 @@ class RegisterAllocator(Generic[A, S]):
         self._places: Final = places
         self._liveness: Final = liveness
         self._ops: Final = ir.op
-        self._pool: Final = ir.pool.data
+        self._pool: Final = ir.pool.items
         self._register_arguments: Final[i64] = register_arguments
-        self._heads = liveness.heads.data
-        self._hints = liveness.hints.data
+        self._heads = liveness.heads.items
+        self._hints = liveness.hints.items
         self.second: i64 = 0  # register of the second operand
         self._lost: i64 = 0  # what the current call changes
         # The next call of the block: number of records after it, its arguments, their registers, what it changes.
@@ -85,8 +85,8 @@ class RegisterAllocator(Generic[A, S]):
 
     def prepare(self) -> None:
         """Take the memory for the functions of the program. Liveness has taken its own before."""
-        self._heads = self._liveness.heads.data
-        self._hints = self._liveness.hints.data
+        self._heads = self._liveness.heads.items
+        self._hints = self._liveness.hints.items
         self.clobbers.fill(ALL_REGISTERS, self._ir.function_count)
 
     def close(self) -> None:
@@ -184,7 +184,7 @@ class RegisterAllocator(Generic[A, S]):
 
     def _survives(self, first: i64) -> bool:
         """Whether a value whose next use is record `first`, not after the next call, is used again after it."""
-        rest: i64 = self._liveness.records.data[first]
+        rest: i64 = self._liveness.records.items[first]
         return rest & NUMBER <= self._next_mark and rest >> RANK_SHIFT >= self._places.rank
 
     def _vacate(self, register: i64) -> bool:
@@ -256,7 +256,7 @@ class RegisterAllocator(Generic[A, S]):
             self._liveness.consume(source)
             places.load(self.define(value, self._heads[value]), source)
             return
-        head: i64 = self._liveness.records.data[self._liveness.count]
+        head: i64 = self._liveness.records.items[self._liveness.count]
         if head >> RANK_SHIFT < places.rank:
             self._liveness.consume(source)
             places.rename(source, value)
@@ -285,7 +285,7 @@ class RegisterAllocator(Generic[A, S]):
         self._next_zone = zone
         self._next_lost = zone | 1
         if self._ops[row] == op.CALL:
-            self._next_lost |= self.clobbers.data[self._ir.a[row]]
+            self._next_lost |= self.clobbers.items[self._ir.a[row]]
 
     def _in_registers(self, count: i64) -> i64:
         """How many of `count` arguments travel in registers."""

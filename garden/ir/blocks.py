@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from allocators import Allocator
 from allocators.collections import Vec
+from allocators.collections.storage import Cells
 from garden.ir import ir as op
 from garden.ir.ir import Ir
 from garden.ir.operands import edge_at, edge_count
@@ -18,8 +19,8 @@ def count_predecessors(ir: Ir[Allocator], scratch: Allocator) -> Vec[Allocator]:
     counts: Vec[Allocator] = Vec(scratch, "I")
     try:
         counts.fill(0, ir.block_count)
-        data = counts.data
-        pool = ir.pool.data
+        data = counts.items
+        pool = ir.pool.items
         for function in range(1, ir.function_count):
             data[ir.function_first[function]] += 1
         for block in range(1, ir.block_count):
@@ -32,15 +33,13 @@ def count_predecessors(ir: Ir[Allocator], scratch: Allocator) -> Vec[Allocator]:
     return counts
 
 
-def postorder(
-    ir: Ir[Allocator], function: int, order: Vec[Allocator], visited: memoryview, pending: Vec[Allocator]
-) -> None:
+def postorder(ir: Ir[Allocator], function: int, order: Vec[Allocator], visited: Cells, pending: Vec[Allocator]) -> None:
     """Append to `order` the reachable blocks of a function, each after all that it leads to.
 
     `order` is a Vec 'I'. `visited` has a byte for each block, 0 for all of this function, 1 afterwards for those
     reached. `pending` is an empty Vec 'i' for the search.
     """
-    pool = ir.pool.data
+    pool = ir.pool.items
     pending.append(ir.function_first[function])
     while len(pending):
         block: int = pending.pop()

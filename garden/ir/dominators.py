@@ -38,10 +38,10 @@ class Dominators:
             order.close()
 
     def _number(self, order: BlockOrder[Allocator]) -> None:
-        enter = self._enter.data
-        leave = self._leave.data
-        blocks = order.blocks.data
-        dominators = order.dominators.data
+        enter = self._enter.items
+        leave = self._leave.items
+        blocks = order.blocks.items
+        dominators = order.dominators.items
         # From the leaves up: what is below a block comes after it.
         for index in range(len(order.blocks) - 1, -1, -1):
             block: int = blocks[index]
@@ -52,13 +52,13 @@ class Dominators:
 
     def reachable(self, block: int) -> bool:
         """Whether there is a path from the first block of the function."""
-        return bool(self._enter.data[block])
+        return bool(self._enter.items[block])
 
     def dominates(self, above: int, below: int) -> bool:
         """Whether every path to `below` leads through `above`. Both are reachable blocks of one function."""
-        number: int = self._enter.data[below]
-        first: int = self._enter.data[above]
-        last: int = self._leave.data[above]
+        number: int = self._enter.items[below]
+        first: int = self._enter.items[above]
+        last: int = self._leave.items[above]
         return first <= number <= last
 
     def close(self) -> None:

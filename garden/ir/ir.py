@@ -348,11 +348,11 @@ class Ir(Uncopyable, Generic[A]):
             raise
 
     def _read_columns(self) -> None:
-        self.op, self.type, self.a, self.b, self.c, self.d, self.imm, self.pos, self.next = self._inst.columns
+        self.op, self.type, self.a, self.b, self.c, self.d, self.imm, self.pos, self.next = self._inst.typed_columns
         self._capacity = self._inst.capacity
 
     def _read_block_columns(self) -> None:
-        columns = self._blocks.columns
+        columns = self._blocks.typed_columns
         self.block_function, self.block_first, self.block_last, self.block_params, self.block_next = columns
         self._block_capacity = self._blocks.capacity
 
@@ -364,7 +364,7 @@ class Ir(Uncopyable, Generic[A]):
             self.function_result,
             self.function_pos,
             self.function_parameters,
-        ) = self._functions.columns
+        ) = self._functions.typed_columns
 
     @property
     def value_count(self) -> int:

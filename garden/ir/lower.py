@@ -134,8 +134,8 @@ class _Lowering(Generic[A, S]):
         self._right: Final = ast.b
         self._starts: Final = ast.tokens.starts
         self._symbols: Final = ast.tokens.symbols
-        self._node_types: Final = checked.node_types.data
-        self._targets: Final = checked.targets.data
+        self._node_types: Final = checked.node_types.items
+        self._targets: Final = checked.targets.items
         self._work: Vec[S] = Vec(scratch, "q")
         self._values: Vec[S] = Vec(scratch, "q")
         self._bound: Vec[S] = Vec(scratch, "I")
@@ -150,10 +150,10 @@ class _Lowering(Generic[A, S]):
         ir = self._ir
         functions = self._checked.functions
         self._bound.fill(0, len(self._ast.tokens))
-        nodes, results, parameters, names = functions.columns
+        nodes, results, parameters, names = functions.typed_columns
         # Any function may call any other, so all have their rows before the first call.
         for row in range(1, len(functions)):
-            count: int = self._checked.extra.data[parameters[row]]
+            count: int = self._checked.extra.items[parameters[row]]
             ir.add_function(names[row], results[row], self._start(nodes[row]), count)
         entry = ir.add_function(0, VOID, 0, 0)
         for row in range(1, len(functions)):
@@ -165,15 +165,15 @@ class _Lowering(Generic[A, S]):
         ir = self._ir
         self._function = row
         self._build.block = ir.add_block(row)
-        extra = ast.extra.data
+        extra = ast.extra.items
         signature: int = self._left[node]
         parameters: int = extra[signature + node_kind.SIGNATURE_PARAMETERS]
         count: int = ir.function_parameters[row]
         for index in range(count):
             token: int = extra[parameters + 1 + 2 * index]
-            type: int = self._checked.extra.data[types + 1 + index]
+            type: int = self._checked.extra.items[types + 1 + index]
             value = ir.add(op.PARAM, type, self._starts[token])
-            self._bound.data[token] = value
+            self._bound.items[token] = value
             self._values.append(value)
         ir.block_params[self._build.block] = self._pop_list(count)
         body: int = self._right[node]
@@ -217,7 +217,7 @@ class _Lowering(Generic[A, S]):
                 self._push_fields(node, work.pop())
             elif task == _STORE:
                 value: int = values.pop()
-                self._store(node, value, values.data[len(values) - 1], work.pop())
+                self._store(node, value, values.items[len(values) - 1], work.pop())
             elif task == _TEST:
                 self._branch(node)
             elif task == _ARM:
@@ -230,7 +230,7 @@ class _Lowering(Generic[A, S]):
 
     def _push_items(self, items: int) -> None:
         """Push what evaluates the items of a body in turn, and keeps the value of the last."""
-        extra = self._ast.extra.data
+        extra = self._ast.extra.items
         last = True
         for index in range(items + extra[items], items, -1):
             node: int = extra[index]
@@ -249,7 +249,7 @@ class _Lowering(Generic[A, S]):
 
     def _last_item(self, items: int) -> int:
         """The last item of a list that is no declaration, or 0."""
-        extra = self._ast.extra.data
+        extra = self._ast.extra.items
         for index in range(items + extra[items], items, -1):
             node: int = extra[index]
             if not self._is_declaration(node):
@@ -261,14 +261,14 @@ class _Lowering(Generic[A, S]):
         kind: int = self._kinds[node]
         left: int = self._left[node]
         if kind == node_kind.IDENT:
-            self._values.append(self._bound.data[self._targets[node]])
+            self._values.append(self._bound.items[self._targets[node]])
         elif kind == node_kind.BINARY:
             self._push(_FINISH, node)
             self._push(_EVALUATE, self._right[node])
             self._push(_EVALUATE, left)
         elif kind == node_kind.CALL:
             self._push(_FINISH, node)
-            extra = self._ast.extra.data
+            extra = self._ast.extra.items
             arguments: int = self._right[node]
             for index in range(arguments + extra[arguments], arguments, -1):
                 self._push(_EVALUATE, extra[index])
@@ -302,7 +302,7 @@ class _Lowering(Generic[A, S]):
         if kind == node_kind.CAST:
             return self._cast(node, operand)
         if kind == node_kind.LET:
-            self._bound.data[self._tokens[node]] = operand
+            self._bound.items[self._tokens[node]] = operand
             return 0
         opcode = op.DNEG if self._node_types[left] == DOUBLE else op.INEG
         return self._build.unary(opcode, self._node_types[node], operand, self._start(node))
@@ -353,7 +353,7 @@ class _Lowering(Generic[A, S]):
     # Calls.
 
     def _call(self, node: int) -> int:
-        extra = self._ast.extra.data
+        extra = self._ast.extra.items
         arguments = self._pop_list(extra[self._right[node]])
         token: int = self._tokens[self._left[node]]
         type: int = self._node_types[node]
@@ -378,7 +378,7 @@ class _Lowering(Generic[A, S]):
 
     def _push_fields(self, node: int, offset: int) -> None:
         """Push what puts the fields of a record literal at their offsets from `offset`."""
-        extra = self._ast.extra.data
+        extra = self._ast.extra.items
         fields: int = self._left[node]
         type = self._type(node)
         for index in range(extra[fields] // 2 - 1, -1, -1):
@@ -386,7 +386,7 @@ class _Lowering(Generic[A, S]):
 
     def _push_members(self, node: int) -> None:
         """Make an array and store its length; push what stores its members."""
-        extra = self._ast.extra.data
+        extra = self._ast.extra.items
         members: int = self._left[node]
         count: int = extra[members]
         size = self._type(extra[members + 1]).size
@@ -434,7 +434,7 @@ class _Lowering(Generic[A, S]):
     # edge to what comes next if the condition is false.
 
     def _push_match(self, node: int) -> None:
-        extra = self._ast.extra.data
+        extra = self._ast.extra.items
         arms: int = self._left[node]
         self._values.append(0)
         self._push(_JOIN, node)
@@ -463,7 +463,7 @@ class _Lowering(Generic[A, S]):
         other: int = values.pop()
         values.append(self._jump_to_join(node, value, values.pop()))
         self._build.block = ir.add_block(self._function)
-        ir.pool.data[other + 1] = self._build.block
+        ir.pool.items[other + 1] = self._build.block
 
     def _join(self, node: int) -> None:
         ir = self._ir
@@ -474,7 +474,7 @@ class _Lowering(Generic[A, S]):
             type: int = self._node_types[node]
             chain = self._jump_to_join(node, value, chain)
             self._build.block = ir.add_block(self._function)
-            targets = ir.pool.data
+            targets = ir.pool.items
             while chain:
                 before: int = targets[chain + 1]
                 targets[chain + 1] = self._build.block
@@ -512,7 +512,7 @@ class _Lowering(Generic[A, S]):
         pool.reserve(count + 1)
         pool.append(count)
         for position in range(start, start + count):
-            pool.append(values.data[position])
+            pool.append(values.items[position])
         values.truncate(start)
         return index
 

@@ -10,6 +10,7 @@ from typing import Final
 
 from allocators import Allocator
 from allocators.collections import Vec
+from allocators.collections.storage import Cells
 from garden.ir import ir as op
 from garden.ir.ir import Ir
 
@@ -48,7 +49,7 @@ def edge_count(ir: Ir[Allocator], terminator: int) -> int:
     if opcode in (op.BRANCH, op.BRANCH_CMP, op.BRANCH_CMP_IMM):
         return 2
     if opcode == op.SWITCH:
-        words: int = ir.pool.data[ir.b[terminator]]
+        words: int = ir.pool.items[ir.b[terminator]]
         return (words + 1) // 2
     return 0
 
@@ -57,7 +58,7 @@ def edge_at(ir: Ir[Allocator], terminator: int, index: int) -> int:
     """Edge number `index` of a terminator. The default of a switch is its first."""
     edge: int
     if ir.op[terminator] == op.SWITCH:
-        edge = ir.pool.data[ir.b[terminator] + 1 + 2 * index]
+        edge = ir.pool.items[ir.b[terminator] + 1 + 2 * index]
     elif index == 0:
         edge = ir.c[terminator]
     else:
@@ -68,7 +69,7 @@ def edge_at(ir: Ir[Allocator], terminator: int, index: int) -> int:
 def set_edge(ir: Ir[Allocator], terminator: int, index: int, edge: int) -> None:
     """Replace edge number `index` of a terminator."""
     if ir.op[terminator] == op.SWITCH:
-        ir.pool.data[ir.b[terminator] + 1 + 2 * index] = edge
+        ir.pool.items[ir.b[terminator] + 1 + 2 * index] = edge
     elif index == 0:
         ir.c[terminator] = edge
     else:
@@ -83,20 +84,20 @@ def count_uses(ir: Ir[Allocator], scratch: Allocator) -> Vec[Allocator]:
     uses: Vec[Allocator] = Vec(scratch, "I")
     try:
         uses.fill(0, ir.value_count)
-        add_uses(ir, uses.data, 1, ir.block_count, 1)
+        add_uses(ir, uses.items, 1, ir.block_count, 1)
     except BaseException:
         uses.close()
         raise
     return uses
 
 
-def add_uses(ir: Ir[Allocator], uses: memoryview, first: int, end: int, step: int) -> None:
+def add_uses(ir: Ir[Allocator], uses: Cells, first: int, end: int, step: int) -> None:
     """Add `step` to the count of a value for each use in the block rows from `first` to before `end`."""
     ops = ir.op
     a = ir.a
     b = ir.b
     nexts = ir.next
-    pool = ir.pool.data
+    pool = ir.pool.items
     for block in range(first, end):
         inst: int = ir.block_first[block] if ir.block_function[block] else 0
         while inst:
@@ -117,7 +118,7 @@ def add_uses(ir: Ir[Allocator], uses: memoryview, first: int, end: int, step: in
             inst = nexts[inst]
 
 
-def replace_uses(ir: Ir[Allocator], replacement: memoryview) -> None:
+def replace_uses(ir: Ir[Allocator], replacement: Cells) -> None:
     """Let every operand v become `replacement[v]`, and so on until that is 0 or the value itself.
 
     Chains are followed and shortened, so that the whole is linear.
@@ -126,13 +127,13 @@ def replace_uses(ir: Ir[Allocator], replacement: memoryview) -> None:
         replace_uses_in(ir, function, replacement)
 
 
-def replace_uses_in(ir: Ir[Allocator], function: int, replacement: memoryview) -> None:
+def replace_uses_in(ir: Ir[Allocator], function: int, replacement: Cells) -> None:
     """The same for the operands in one function."""
     ops = ir.op
     a = ir.a
     b = ir.b
     nexts = ir.next
-    pool = ir.pool.data
+    pool = ir.pool.items
     block: int = ir.function_first[function]
     while block:
         inst: int = ir.block_first[block]
@@ -154,13 +155,13 @@ def replace_uses_in(ir: Ir[Allocator], function: int, replacement: memoryview) -
         block = ir.block_next[block]
 
 
-def _replace_cells(pool: memoryview, start: int, end: int, replacement: memoryview) -> None:
+def _replace_cells(pool: Cells, start: int, end: int, replacement: Cells) -> None:
     for cell in range(start, end):
         if replacement[pool[cell]]:
             pool[cell] = resolve(replacement, pool[cell])
 
 
-def resolve(replacement: memoryview, value: int) -> int:
+def resolve(replacement: Cells, value: int) -> int:
     """What a value is replaced by in the end; it and all on the way are then replaced by that at once."""
     last = value
     while replacement[last] and replacement[last] != last:
@@ -172,9 +173,9 @@ def resolve(replacement: memoryview, value: int) -> int:
     return last
 
 
-def drop_parameters(ir: Ir[Allocator], dropped: memoryview) -> None:
+def drop_parameters(ir: Ir[Allocator], dropped: Cells) -> None:
     """Take every parameter p with `dropped[p]` not 0 off its block, and its argument off every edge there."""
-    pool = ir.pool.data
+    pool = ir.pool.items
     for block in range(1, ir.block_count):
         terminator: int = ir.block_last[block] if ir.block_function[block] else 0
         if terminator:
@@ -190,7 +191,7 @@ def drop_parameters(ir: Ir[Allocator], dropped: memoryview) -> None:
                 ir.block_params[block] = 0
 
 
-def _drop(pool: memoryview, at: int, skip: int, parameters: int, dropped: memoryview) -> None:
+def _drop(pool: Cells, at: int, skip: int, parameters: int, dropped: Cells) -> None:
     """Keep of the list at `at`, from its cell number `skip` on, what stands where a kept parameter does."""
     kept = at + skip
     for index in range(pool[parameters]):

@@ -94,7 +94,7 @@ class BlockOrder(Generic[S]):
         self._is_tree = True
         opcode: int = self._ir.op[self._ir.block_last[first]]
         if opcode in (op.RET, op.TAIL):
-            self.ranks.data[first] = 1
+            self.ranks.items[first] = 1
             self.blocks.append(first)
             return
         if self._search(first):
@@ -103,7 +103,7 @@ class BlockOrder(Generic[S]):
             self._layout(first)
         else:
             # Reverse postorder is preorder.
-            postorder = self._postorder.data
+            postorder = self._postorder.items
             for index in range(len(self._postorder) - 1, -1, -1):
                 self.blocks.append(postorder[index])
 
@@ -115,11 +115,11 @@ class BlockOrder(Generic[S]):
         """
         pending = self._pending
         postorder = self._postorder
-        count = self._count.data
-        edges = self._edges.data
-        predecessors = self.predecessors.data
-        dominators = self.dominators.data
-        ranks = self.ranks.data
+        count = self._count.items
+        edges = self._edges.items
+        predecessors = self.predecessors.items
+        dominators = self.dominators.items
+        ranks = self.ranks.items
         rank = 1
         joins = False
         self._targets.clear()
@@ -128,14 +128,14 @@ class BlockOrder(Generic[S]):
         ranks[first] = rank
         self._enter(first)
         while len(pending):
-            block: int = pending.data[len(pending) - 1]
+            block: int = pending.items[len(pending) - 1]
             left: int = count[block]
             if left == 0:
                 pending.pop()
                 postorder.append(block)
                 continue
             count[block] = left - 1
-            target: int = self._targets.data[edges[block] + left]
+            target: int = self._targets.items[edges[block] + left]
             predecessors[target] += 1
             if ranks[target]:
                 joins = True
@@ -148,10 +148,10 @@ class BlockOrder(Generic[S]):
 
     def _enter(self, block: int) -> None:
         ir = self._ir
-        pool = ir.pool.data
+        pool = ir.pool.items
         targets = self._targets
         start = len(targets)
-        self._edges.data[block] = start
+        self._edges.items[block] = start
         terminator: int = ir.block_last[block]
         opcode: int = ir.op[terminator]
         count = 0
@@ -174,19 +174,19 @@ class BlockOrder(Generic[S]):
             targets.append(2)
             targets.append(pool[ir.c[terminator] + 1])
             targets.append(pool[ir.d[terminator] + 1])
-        self._count.data[block] = count
+        self._count.items[block] = count
         self._pending.append(block)
 
     def _dominate(self) -> None:
         """Find the immediate dominators."""
-        postorder = self._postorder.data
+        postorder = self._postorder.items
         last = len(self._postorder) - 1
-        edges = self._edges.data
-        targets = self._targets.data
+        edges = self._edges.items
+        targets = self._targets.items
         heads = self._count.data  # all 0 after the search
-        numbers = self._numbers.data
-        predecessors = self.predecessors.data
-        dominators = self.dominators.data
+        numbers = self._numbers.items
+        predecessors = self.predecessors.items
+        dominators = self.dominators.items
         links = self._links
         links.clear()
         links.append(0)
@@ -211,9 +211,9 @@ class BlockOrder(Generic[S]):
 
         The deepest source comes first, so that chains and joins of long matches take linear time.
         """
-        numbers = self._numbers.data
-        dominators = self.dominators.data
-        links = self._links.data
+        numbers = self._numbers.items
+        dominators = self.dominators.items
+        links = self._links.items
         meeting: int = links[edge]
         edge = links[edge + 1]
         while edge:
@@ -228,10 +228,10 @@ class BlockOrder(Generic[S]):
 
     def _layout(self, first: int) -> None:
         """Put the preorder of the dominator tree into `blocks`."""
-        postorder = self._postorder.data
-        dominators = self.dominators.data
-        child = self._child.data
-        sibling = self._sibling.data
+        postorder = self._postorder.items
+        dominators = self.dominators.items
+        child = self._child.items
+        sibling = self._sibling.items
         for index in range(len(self._postorder) - 1):
             block: int = postorder[index]
             above: int = dominators[block]
@@ -251,15 +251,15 @@ class BlockOrder(Generic[S]):
         if self._is_tree:
             # The search has discovered the blocks in this order.
             return
-        edges = self._edges.data
-        targets = self._targets.data
-        ranks = self.ranks.data
-        left = self._count.data
-        predecessors = self.predecessors.data
+        edges = self._edges.items
+        targets = self._targets.items
+        ranks = self.ranks.items
+        left = self._count.items
+        predecessors = self.predecessors.items
         for block in self._postorder.view:
             left[block] = predecessors[block]
         pending = self._pending
-        pending.append(self.blocks.data[0])
+        pending.append(self.blocks.items[0])
         rank = 0
         while len(pending):
             block = pending.pop()

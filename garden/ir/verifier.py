@@ -89,7 +89,7 @@ class _Verifier:
         for function in range(1, ir.function_count):
             self._check_layout(function)
         for block in range(1, ir.block_count):
-            if ir.block_function[block] and not self._placed.data[block]:
+            if ir.block_function[block] and not self._placed.items[block]:
                 self._say(block, 0, "stands in no layout")
         # The rest follows links and lists, so it needs them to be sound.
         if self.messages:
@@ -136,10 +136,10 @@ class _Verifier:
             if block >= ir.block_count:
                 self._say(last, 0, f"is followed by block {block}, which does not exist")
                 return
-            if self._placed.data[block]:
+            if self._placed.items[block]:
                 self._say(block, 0, "stands in a layout twice")
                 return
-            self._placed.data[block] = 1
+            self._placed.items[block] = 1
             if ir.block_function[block] != function:
                 self._say(block, 0, f"stands in the layout of function {function}")
                 return
@@ -151,7 +151,7 @@ class _Verifier:
 
     def _check_block(self, block: int) -> None:
         ir = self.ir
-        where = self._where.data
+        where = self._where.items
         parameters: int = ir.block_params[block]
         if self._check_list(block, 0, parameters, 0):
             for value in ir.list_at(parameters):
@@ -180,7 +180,7 @@ class _Verifier:
             if last and ir.op[last] >= op.FIRST_TERMINATOR:
                 self._say(block, last, "is a terminator before the end of its block")
             where[inst] = block
-            self._places.data[inst] = place
+            self._places.items[inst] = place
             place += 1
             last = inst
             inst = ir.next[inst]
@@ -197,14 +197,14 @@ class _Verifier:
         if not 0 <= index < len(ir.pool):
             self._say(block, inst, f"list {index} is outside the pool")
             return False
-        length: int = ir.pool.data[index]
+        length: int = ir.pool.items[index]
         if length < least or index + 1 + length > len(ir.pool):
             self._say(block, inst, f"list {index} cannot have {length} words")
             return False
         if index:
-            if self._owned.data[index]:
+            if self._owned.items[index]:
                 self._say(block, inst, f"list {index} has two owners")
-            self._owned.data[index] = 1
+            self._owned.items[index] = 1
         return True
 
     def _check_lists(self, block: int) -> None:
@@ -216,7 +216,7 @@ class _Verifier:
             sound = True
             if entry.b == op.CASES:
                 sound = self._check_list(block, inst, ir.b[inst], 1)
-                if sound and ir.pool.data[ir.b[inst]] % 2 == 0:
+                if sound and ir.pool.items[ir.b[inst]] % 2 == 0:
                     self._say(block, inst, "a key without what belongs to it")
                     sound = False
             elif entry.b == op.VALUES:
@@ -238,31 +238,31 @@ class _Verifier:
         ir = self.ir
         if not self._check_list(block, inst, edge, 1):
             return
-        target: int = ir.pool.data[edge + 1]
+        target: int = ir.pool.items[edge + 1]
         if not 0 < target < ir.block_count or ir.block_function[target] != ir.block_function[block]:
             self._say(block, inst, f"an edge leads to block {target}, which is dead or of another function")
         elif target == ir.function_first[ir.block_function[block]]:
             self._say(block, inst, "an edge leads to the first block")
         else:
-            arguments: int = ir.pool.data[edge] - 1
-            parameters: int = ir.pool.data[ir.block_params[target]]
+            arguments: int = ir.pool.items[edge] - 1
+            parameters: int = ir.pool.items[ir.block_params[target]]
             if arguments != parameters:
                 self._say(block, inst, f"an edge has {arguments} arguments for {parameters} parameters")
 
     def _check_entry(self, function: int) -> None:
         ir = self.ir
         first: int = ir.function_first[function]
-        if ir.function_parameters[function] != ir.pool.data[ir.block_params[first]]:
+        if ir.function_parameters[function] != ir.pool.items[ir.block_params[first]]:
             self._say(first, 0, f"has not the {ir.function_parameters[function]} parameters of its function")
 
     def _check_cycles(self) -> None:
         """Take away blocks that nothing leads to, until none is left, or there is a cycle."""
         ir = self.ir
-        targets = ir.pool.data
+        targets = ir.pool.items
         counts = count_predecessors(ir, self.scratch)
         free: Vec[Allocator] = Vec(self.scratch, "I")
         try:
-            left = counts.data
+            left = counts.items
             for function in range(1, ir.function_count):
                 # That of the function itself.
                 left[ir.function_first[function]] -= 1
@@ -301,9 +301,9 @@ class _Verifier:
     def _check_value(self, inst: int, value: int, want: int) -> None:
         """Check that an operand is a value, and of the type that is wanted."""
         ir = self.ir
-        if not 0 < value < ir.value_count or not self._where.data[value]:
+        if not 0 < value < ir.value_count or not self._where.items[value]:
             self._complain(inst, f"operand {value} is defined nowhere")
-        elif ir.block_function[self._where.data[value]] != ir.block_function[self._block]:
+        elif ir.block_function[self._where.items[value]] != ir.block_function[self._block]:
             self._complain(inst, f"operand {value} is a value of another function")
         elif not self._is(ir.type[value], want):
             self._complain(inst, f"operand {value} is a {self._type_name(ir.type[value])}")
@@ -418,7 +418,7 @@ class _Verifier:
 
     def _check_dominance(self) -> None:
         ir = self.ir
-        pool = ir.pool.data
+        pool = ir.pool.items
         dominators = Dominators(ir, self.scratch)
         try:
             for block in range(1, ir.block_count):
@@ -444,11 +444,11 @@ class _Verifier:
             dominators.close()
 
     def _check_dominates(self, inst: int, value: int, dominators: Dominators) -> None:
-        where = self._where.data
+        where = self._where.items
         if not 0 < value < self.ir.value_count or not where[value]:
             return
         if where[value] == self._block:
-            sound = self._places.data[value] < self._places.data[inst]
+            sound = self._places.items[value] < self._places.items[inst]
         else:
             sound = dominators.reachable(where[value]) and dominators.dominates(where[value], self._block)
         if not sound:

@@ -110,7 +110,7 @@ class Ast(Uncopyable, Generic[A]):
         self.tokens: Final = tokens
         self._table: Table[A] = Table(allocator, "BIII")
         self._capacity: i64 = 0
-        self.kinds, self.token, self.a, self.b = self._table.columns
+        self.kinds, self.token, self.a, self.b = self._table.typed_columns
         self.extra: Vec[A] = Vec(allocator, "I")
         self.roots = 0
         try:
@@ -128,7 +128,7 @@ class Ast(Uncopyable, Generic[A]):
         row = self._table.add()
         if row >= self._capacity:
             self._capacity = self._table.capacity
-            self.kinds, self.token, self.a, self.b = self._table.columns
+            self.kinds, self.token, self.a, self.b = self._table.typed_columns
         self.kinds[row] = kind
         self.token[row] = token
         self.a[row] = a

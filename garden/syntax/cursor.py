@@ -145,7 +145,7 @@ class Cursor(Generic[A]):
         While there are any, a function inside a body is taken for a sign that the body lacks its end.
         """
         if self._surplus < 0:
-            kinds = bytes(self._kinds[: len(self._ast.tokens)])
+            kinds = self._ast.tokens.kind_bytes()
             self._surplus = max(0, kinds.count(tokens.LBRACE) - kinds.count(tokens.RBRACE))
         return self._surplus
 

@@ -119,7 +119,7 @@ class FrameStack(Generic[S]):
     def __init__(self, scratch: S) -> None:
         self._frames: Final[Table[S]] = Table(scratch, "BIII")
         self._capacity: i64 = 0
-        self._forms, self._tokens, self._operands, self._marks = self._frames.columns
+        self._forms, self._tokens, self._operands, self._marks = self._frames.typed_columns
         self.children: Final[Vec[S]] = Vec(scratch, "I")
         self.form: i64 = ROOT
         self.open(ROOT, 0, 0)
@@ -132,7 +132,7 @@ class FrameStack(Generic[S]):
         row = self._frames.add()
         if row >= self._capacity:
             self._capacity = self._frames.capacity
-            self._forms, self._tokens, self._operands, self._marks = self._frames.columns
+            self._forms, self._tokens, self._operands, self._marks = self._frames.typed_columns
         self._forms[row] = form
         self._tokens[row] = token
         self._operands[row] = operand

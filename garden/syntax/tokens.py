@@ -129,7 +129,7 @@ class Tokens(Uncopyable, Generic[A]):
     def __init__(self, allocator: A) -> None:
         self._table: Table[A] = Table(allocator, "BIII")
         self._capacity: i64 = 0
-        self.kinds, self.starts, self.ends, self.symbols = self._table.columns
+        self.kinds, self.starts, self.ends, self.symbols = self._table.typed_columns
         self.add(NONE, 0, 0, 0)
 
     def __len__(self) -> int:
@@ -141,12 +141,16 @@ class Tokens(Uncopyable, Generic[A]):
         row = self._table.add()
         if row >= self._capacity:
             self._capacity = self._table.capacity
-            self.kinds, self.starts, self.ends, self.symbols = self._table.columns
+            self.kinds, self.starts, self.ends, self.symbols = self._table.typed_columns
         self.kinds[row] = kind
         self.starts[row] = start
         self.ends[row] = end
         self.symbols[row] = symbol
         return row
+
+    def kind_bytes(self) -> bytes:
+        """A copy of the kinds."""
+        return bytes(self._table.column(0))
 
     def close(self) -> None:
         self._table.close()

@@ -88,7 +88,7 @@ class Calls(Generic[S]):
 
     def _call_function(self, node: int, target: int) -> int:
         symbol: int = self._ast.tokens.symbols[self._ast.token[target]]
-        functions = self._declarations.functions.data
+        functions = self._declarations.functions.items
         row: int = functions[symbol]
         if row == 0:
             functions[symbol] = SILENT_ROW
@@ -97,11 +97,11 @@ class Calls(Generic[S]):
             return POISON
         if row == SILENT_ROW:
             return POISON
-        self._program.targets.data[node] = 2 * row + 1
-        types: int = self._program.functions.columns[FUNCTION_TYPES][row]
+        self._program.targets.items[node] = 2 * row + 1
+        types: int = self._program.functions.typed_columns[FUNCTION_TYPES][row]
         extra = self._program.extra.data
         self._check_arguments(node, extra[types + 1 : types + 1 + extra[types]], {}, row, 0)
-        return int(self._program.functions.columns[FUNCTION_RESULT][row])
+        return int(self._program.functions.typed_columns[FUNCTION_RESULT][row])
 
     def _call_package(self, node: int, target: int, poisoned: bool) -> int:
         overloads = self._overloads
@@ -154,14 +154,14 @@ class Calls(Generic[S]):
             notes.append(f"there is `{overloads.function(candidate)}`")
             candidate = overloads.next(candidate)
         helps: tuple[str, ...] = ()
-        if shared != POISON and len(given) == 1 and self._given.data[0] == shared:
+        if shared != POISON and len(given) == 1 and self._given.items[0] == shared:
             helps = (f"this is {a(given[0])} already: leave out the call",)
         self._report.node("E0321", f"no `{path}` takes ({shown})", node, notes=tuple(notes), helps=helps)
         return shared
 
     def _accepts(self, wanted: memoryview, slots: dict[int, int]) -> bool:
         """Whether a function of these parameter types takes the types given."""
-        given = self._given.data
+        given = self._given.items
         if len(wanted) != len(self._given):
             return False
         for index in range(len(wanted)):
@@ -174,7 +174,7 @@ class Calls(Generic[S]):
 
         That function is a row of the program's functions or a candidate. `slots` gets what its slots stand for.
         """
-        given = self._given.data
+        given = self._given.items
         good = True
         count = len(wanted)
         if count != len(self._given):
@@ -199,7 +199,7 @@ class Calls(Generic[S]):
                 self._report.node(
                     "E0307",
                     f"wrong type for the parameter `{name}`, want {self._types.type(want)}",
-                    self._ast.extra.data[arguments + 1 + index],
+                    self._ast.extra.items[arguments + 1 + index],
                     label=f"this is {a(self._types.type(got))}",
                     notes=(f"`{self._callee(row, candidate)}` is `{self._signature(row, candidate)}`",),
                 )
@@ -209,7 +209,7 @@ class Calls(Generic[S]):
                 self._report.node(
                     "E0322",
                     f"`{slot}` cannot be two types at once: it is {a(bound)} already",
-                    self._ast.extra.data[arguments + 1 + index],
+                    self._ast.extra.items[arguments + 1 + index],
                     label=f"this is {a(self._types.type(got))}",
                     notes=(f"`{self._callee(row, candidate)}` is `{self._signature(row, candidate)}`",),
                 )
@@ -237,25 +237,25 @@ class Calls(Generic[S]):
             if size > MAX_RECORD_SIZE:
                 self._report.node("E0326", f"a record of {size} bytes is too large", node)
                 return POISON
-        self._program.targets.data[node] = 2 * overloads.use(candidate, given, result) + 2
+        self._program.targets.items[node] = 2 * overloads.use(candidate, given, result) + 2
         return result
 
     def _callee(self, row: int, candidate: int) -> str:
         if candidate:
             return self._overloads.function(candidate).path
-        return self._ast.symbols.lookup(self._program.functions.columns[FUNCTION_NAME][row]).decode()
+        return self._ast.symbols.lookup(self._program.functions.typed_columns[FUNCTION_NAME][row]).decode()
 
     def _signature(self, row: int, candidate: int) -> str:
         if candidate:
             return self._overloads.function(candidate).signature
-        return self._program.signature(self._program.functions.columns[FUNCTION_NODE][row])
+        return self._program.signature(self._program.functions.typed_columns[FUNCTION_NODE][row])
 
     def _parameter(self, row: int, candidate: int, index: int) -> str:
         if candidate:
             return self._overloads.function(candidate).parameters[index][0]
-        node: int = self._program.functions.columns[FUNCTION_NODE][row]
-        names: int = self._ast.extra.data[self._ast.a[node] + SIGNATURE_PARAMETERS]
-        return self._ast.name(self._ast.extra.data[names + 1 + 2 * index])
+        node: int = self._program.functions.typed_columns[FUNCTION_NODE][row]
+        names: int = self._ast.extra.items[self._ast.a[node] + SIGNATURE_PARAMETERS]
+        return self._ast.name(self._ast.extra.items[names + 1 + 2 * index])
 
     def close(self) -> None:
         self._given.close()

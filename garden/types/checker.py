@@ -160,10 +160,10 @@ class _Checking(Generic[S]):
         self._tokens: Final = ast.token
         self._left: Final = ast.a
         self._right: Final = ast.b
-        self._extra: Final = ast.extra.data
+        self._extra: Final = ast.extra.items
         self._symbols: Final = ast.tokens.symbols
-        self._node_types: Final = program.node_types.data
-        self._targets: Final = program.targets.data
+        self._node_types: Final = program.node_types.items
+        self._targets: Final = program.targets.items
         self._types: Final = program.types
         #: Where earlier stages found errors, and whether there is one in the current function.
         self._errors: Final = sorted([diagnostic.start for diagnostic in diagnostics])
@@ -218,7 +218,7 @@ class _Checking(Generic[S]):
 
     def _has_error(self, row: int) -> bool:
         """Whether an earlier stage found an error between this function and the next."""
-        nodes = self._program.functions.columns[FUNCTION_NODE]
+        nodes = self._program.functions.typed_columns[FUNCTION_NODE]
         start = self._ast.start(nodes[row])
         index = bisect_left(self._errors, start)
         if index == len(self._errors):
@@ -233,7 +233,7 @@ class _Checking(Generic[S]):
 
     def _check_function(self, row: int) -> None:
         functions = self._program.functions
-        nodes, results, parameters, _ = functions.columns
+        nodes, results, parameters, _ = functions.typed_columns
         node: int = nodes[row]
         wanted: int = results[row]
         types: int = parameters[row]
@@ -241,7 +241,7 @@ class _Checking(Generic[S]):
         self._scopes.enter()
         for index in range(self._extra[names] // 2):
             token: int = self._extra[names + 1 + 2 * index]
-            self._scopes.declare(self._symbols[token], token, self._program.extra.data[types + 1 + index])
+            self._scopes.declare(self._symbols[token], token, self._program.extra.items[types + 1 + index])
         body: int = self._right[node]
         self._check_items(body)
         self._scopes.leave()

@@ -69,7 +69,7 @@ class Declarations(Generic[S]):
         self.overloads.reserve(symbols)
         self.functions.fill(0, symbols)
         kinds = ast.kinds
-        node_types = self._program.node_types.data
+        node_types = self._program.node_types.items
         for node in range(1, len(ast)):
             node_kind: int = kinds[node]
             if node_kind < kind.FN:
@@ -107,7 +107,7 @@ class Declarations(Generic[S]):
         names = self._values.names
         names.clear()
         types = []
-        parameters = ast.list_at(ast.extra.data[signature + SIGNATURE_PARAMETERS])
+        parameters = ast.list_at(ast.extra.items[signature + SIGNATURE_PARAMETERS])
         for index in range(0, len(parameters), 2):
             token: int = parameters[index]
             types.append(self._values.value(parameters[index + 1]))
@@ -118,8 +118,8 @@ class Declarations(Generic[S]):
         return types
 
     def _result_type(self, signature: int) -> int:
-        result: int = self._ast.extra.data[signature + SIGNATURE_RESULT]
-        return int(self._program.node_types.data[result]) if result else VOID
+        result: int = self._ast.extra.items[signature + SIGNATURE_RESULT]
+        return int(self._program.node_types.items[result]) if result else VOID
 
     def _declare_function(self, node: int) -> None:
         ast = self._ast
@@ -133,8 +133,8 @@ class Declarations(Generic[S]):
         program.extra.append(len(types))
         program.extra.extend(types)
         row = program.functions.append(node, result, start, symbol)
-        program.node_types.data[node] = result
-        if self.functions.data[symbol]:
+        program.node_types.items[node] = result
+        if self.functions.items[symbol]:
             name = ast.name(token)
             self._report.token(
                 "E0318",
@@ -144,7 +144,7 @@ class Declarations(Generic[S]):
                 notes=("the first is the one that is called",),
             )
         else:
-            self.functions.data[symbol] = row
+            self.functions.items[symbol] = row
 
     def _package_symbol(self, token: int) -> int:
         """The symbol of the name by which the package of a path is called: the last part of it.
@@ -179,8 +179,8 @@ class Declarations(Generic[S]):
         name = ast.name(ast.token[item])
         parameter_types = self._parameter_types(signature)
         result = types.type(self._result_type(signature))
-        self._program.node_types.data[item] = self._result_type(signature)
-        names = ast.list_at(ast.extra.data[signature + SIGNATURE_PARAMETERS])
+        self._program.node_types.items[item] = self._result_type(signature)
+        names = ast.list_at(ast.extra.items[signature + SIGNATURE_PARAMETERS])
         parameters: list[tuple[str, Type]] = []
         for index, parameter in enumerate(parameter_types):
             parameters.append((ast.name(names[2 * index]), types.type(parameter)))

@@ -100,50 +100,50 @@ class Overloads(Generic[S]):
 
     def meaning(self, package: int) -> int:
         """What a symbol means as a package name: `UNKNOWN`, `SILENT`, `DECLARED`, or `FIRST_IMPORT` and up."""
-        meaning: int = self._packages.data[package]
+        meaning: int = self._packages.items[package]
         return meaning
 
     def silence(self, package: int) -> None:
         """Note that a package name means nothing, and that this was reported."""
-        if self._packages.data[package] == UNKNOWN:
-            self._packages.data[package] = SILENT
+        if self._packages.items[package] == UNKNOWN:
+            self._packages.items[package] = SILENT
 
     def imported(self, package: int) -> Package:
         """The package behind a name whose meaning is an import."""
-        return self._imported[self._packages.data[package] - FIRST_IMPORT]
+        return self._imported[self._packages.items[package] - FIRST_IMPORT]
 
     def import_package(self, symbol: int, package: Package) -> None:
         """Let `symbol` mean a package, beside what `extern` declares under that name."""
-        self._packages.data[symbol] = FIRST_IMPORT + len(self._imported)
+        self._packages.items[symbol] = FIRST_IMPORT + len(self._imported)
         self._imported.append(package)
 
     def declare_package(self, symbol: int) -> None:
         """Note that `extern` knows a package name."""
-        if self._packages.data[symbol] < DECLARED:
-            self._packages.data[symbol] = DECLARED
+        if self._packages.items[symbol] < DECLARED:
+            self._packages.items[symbol] = DECLARED
 
     # Candidates. Row 0 means none; row r is described by function r - 1.
 
     def first(self, package: int, name: int) -> int:
         """The first candidate of a name, 0 if there is none. `package` must be declared or imported."""
         head = self._head(package, name)
-        firsts = self._heads.columns[_FIRST]
-        states = self._heads.columns[_STATE]
+        firsts = self._heads.typed_columns[_FIRST]
+        states = self._heads.typed_columns[_STATE]
         if states[head] == _PARTIAL:
             states[head] = _COMPLETE
-            if self._packages.data[package] >= FIRST_IMPORT:
+            if self._packages.items[package] >= FIRST_IMPORT:
                 text = self._program.ast.symbols.lookup(name).decode()
                 for function in self.imported(package).functions:
                     if function.name == text:
                         self.add(package, name, function)
-                firsts = self._heads.columns[_FIRST]
+                firsts = self._heads.typed_columns[_FIRST]
         first: int = firsts[head]
         return first
 
     def may_report(self, package: int, name: int) -> bool:
         """Whether this is the first time that a name without candidates is to be reported."""
         head = self._head(package, name)
-        states = self._heads.columns[_STATE]
+        states = self._heads.typed_columns[_STATE]
         if states[head] == _REPORTED:
             return False
         states[head] = _REPORTED
@@ -168,11 +168,11 @@ class Overloads(Generic[S]):
         result = types.intern(function.result)
         candidate = self._candidates.append(index, result, 0, int(function.generic), 0, head)
         self._functions.append(function)
-        firsts, lasts, _, shared, first_generics, last_generics = self._heads.columns
+        firsts, lasts, _, shared, first_generics, last_generics = self._heads.typed_columns
         last: int = lasts[head]
         lasts[head] = candidate
         if last:
-            self._candidates.columns[_NEXT][last] = candidate
+            self._candidates.typed_columns[_NEXT][last] = candidate
             if shared[head] != result:
                 shared[head] = POISON
         else:
@@ -182,45 +182,45 @@ class Overloads(Generic[S]):
             last = last_generics[head]
             last_generics[head] = candidate
             if last:
-                self._candidates.columns[_NEXT_GENERIC][last] = candidate
+                self._candidates.typed_columns[_NEXT_GENERIC][last] = candidate
             else:
                 first_generics[head] = candidate
         return True
 
     def exact(self, candidate: int, given: memoryview) -> int:
         """The candidate of the same name as another that has exactly these parameter types, or 0."""
-        head: int = self._candidates.columns[_SET][candidate]
+        head: int = self._candidates.typed_columns[_SET][candidate]
         return self._exact.find(array("I", [head, *given]).tobytes()) + 1
 
     def first_generic(self, candidate: int) -> int:
         """The first generic candidate of the same name as another, or 0."""
-        first: int = self._heads.columns[_FIRST_GENERIC][self._candidates.columns[_SET][candidate]]
+        first: int = self._heads.typed_columns[_FIRST_GENERIC][self._candidates.typed_columns[_SET][candidate]]
         return first
 
     def next_generic(self, candidate: int) -> int:
         """The next generic candidate of the same name, or 0."""
-        following: int = self._candidates.columns[_NEXT_GENERIC][candidate]
+        following: int = self._candidates.typed_columns[_NEXT_GENERIC][candidate]
         return following
 
     def shared_result(self, candidate: int) -> int:
         """The result type that all candidates of the same name have, or poison."""
-        shared: int = self._heads.columns[_SHARED][self._candidates.columns[_SET][candidate]]
+        shared: int = self._heads.typed_columns[_SHARED][self._candidates.typed_columns[_SET][candidate]]
         return shared
 
     def next(self, candidate: int) -> int:
         """The next candidate of the same name, or 0."""
-        following: int = self._candidates.columns[_NEXT][candidate]
+        following: int = self._candidates.typed_columns[_NEXT][candidate]
         return following
 
     def parameters(self, candidate: int) -> memoryview:
         """The parameter types of a candidate; stale once one is added."""
-        start: int = self._candidates.columns[_PARAMETERS][candidate]
+        start: int = self._candidates.typed_columns[_PARAMETERS][candidate]
         data = self._lists.data
         return data[start + 1 : start + 1 + data[start]]
 
     def result(self, candidate: int) -> int:
         """The result type of a candidate."""
-        result: int = self._candidates.columns[_RESULT][candidate]
+        result: int = self._candidates.typed_columns[_RESULT][candidate]
         return result
 
     def function(self, candidate: int) -> HostFunction:
@@ -229,7 +229,7 @@ class Overloads(Generic[S]):
 
     def generic(self, candidate: int) -> bool:
         """Whether a candidate has slots among its types."""
-        return bool(self._candidates.columns[_GENERIC][candidate])
+        return bool(self._candidates.typed_columns[_GENERIC][candidate])
 
     def use(self, candidate: int, given: memoryview, result: int) -> int:
         """The index among the program's hosts of a candidate that is called with arguments of these types."""

@@ -92,7 +92,7 @@ class _Printing:
         self._tasks.append((subject, task, depth))
 
     def _push_list(self, items: int, depth: int) -> None:
-        extra = self._ast.extra.data
+        extra = self._ast.extra.items
         for index in range(items + extra[items], items, -1):
             self._push(extra[index], _NODE, depth)
 
@@ -135,17 +135,17 @@ class _Printing:
         elif node_kind == kind.MATCH:
             self._push_list(right, inside + 1)
             self._push(0, _ELSE, inside)
-            for index in range(left + ast.extra.data[left] - 1, left, -2):
-                self._push_list(ast.extra.data[index + 1], inside + 1)
+            for index in range(left + ast.extra.items[left] - 1, left, -2):
+                self._push_list(ast.extra.items[index + 1], inside + 1)
                 self._push(0, _THEN, inside)
-                self._push(ast.extra.data[index], _NODE, inside + 1)
+                self._push(ast.extra.items[index], _NODE, inside + 1)
                 self._push(0, _IF, inside)
         elif node_kind == kind.ARRAY:
             self._push_list(left, inside)
         elif node_kind == kind.RECORD:
-            for index in range(left + ast.extra.data[left] - 1, left, -2):
-                self._push(ast.extra.data[index + 1], _NODE, inside + 1)
-                self._push(ast.extra.data[index], _FIELD, inside)
+            for index in range(left + ast.extra.items[left] - 1, left, -2):
+                self._push(ast.extra.items[index + 1], _NODE, inside + 1)
+                self._push(ast.extra.items[index], _FIELD, inside)
         elif node_kind > kind.IDENT:
             self._push(left, _NODE, inside)
 
@@ -156,11 +156,11 @@ class _Printing:
         text = self._text(target)
         if ast.kinds[target] == kind.FIELD:
             text = f"{self._text(ast.a[target])}.{text}"
-        word: int = self._program.targets.data[node]
+        word: int = self._program.targets.items[node]
         if word == 0:
             callee = "?"
         elif word & 1:
-            callee = self._program.signature(self._program.functions.columns[FUNCTION_NODE][word >> 1])
+            callee = self._program.signature(self._program.functions.typed_columns[FUNCTION_NODE][word >> 1])
         else:
             callee = self._program.hosts[(word >> 1) - 1].signature
         self._line(depth, f"{text}: {callee}")

@@ -63,8 +63,8 @@ class CheckedProgram(Uncopyable, Generic[A]):
         """The head of a function or of a signature inside `extern`, such as `fn add(a:Int b:Int) Int`."""
         ast = self.ast
         words: int = ast.a[node]
-        names = ast.list_at(ast.extra.data[words + SIGNATURE_PARAMETERS])
-        result: int = ast.extra.data[words + SIGNATURE_RESULT]
+        names = ast.list_at(ast.extra.items[words + SIGNATURE_PARAMETERS])
+        result: int = ast.extra.items[words + SIGNATURE_RESULT]
         parameters = []
         length = 0
         for index in range(0, len(names), 2):
@@ -78,7 +78,7 @@ class CheckedProgram(Uncopyable, Generic[A]):
 
     def type_of(self, node: int) -> Type:
         """The description of a node's type."""
-        return self.types.type(self.node_types.data[node])
+        return self.types.type(self.node_types.items[node])
 
     def close(self) -> None:
         self.extra.close()

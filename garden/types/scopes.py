@@ -36,7 +36,7 @@ class Scopes(Generic[S]):
         self._read_columns()
 
     def _read_columns(self) -> None:
-        self._symbols, self._tokens, self._types, self._shadowed = self._rows.columns
+        self._symbols, self._tokens, self._types, self._shadowed = self._rows.typed_columns
         self._capacity = self._rows.capacity
 
     def enter(self) -> None:
@@ -46,7 +46,7 @@ class Scopes(Generic[S]):
     def leave(self) -> None:
         """Close the innermost scope: what it declared is gone, what it shadowed is back."""
         mark: int = self._marks.pop()
-        meaning = self._meaning.data
+        meaning = self._meaning.items
         for row in range(len(self._rows) - 1, mark - 1, -1):
             meaning[self._symbols[row]] = self._shadowed[row]
         self._rows.truncate(mark)
@@ -56,7 +56,7 @@ class Scopes(Generic[S]):
         row = self._rows.add()
         if row >= self._capacity:
             self._read_columns()
-        meaning = self._meaning.data
+        meaning = self._meaning.items
         self._symbols[row] = symbol
         self._tokens[row] = token
         self._types[row] = type
@@ -65,7 +65,7 @@ class Scopes(Generic[S]):
 
     def find(self, symbol: int) -> int:
         """The row that `symbol` means, 0 where it means nothing."""
-        row: int = self._meaning.data[symbol]
+        row: int = self._meaning.items[symbol]
         return row
 
     def token(self, row: int) -> int:

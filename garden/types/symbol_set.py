@@ -30,13 +30,13 @@ class SymbolSet(Generic[S]):
 
     def add(self, symbol: int) -> bool:
         """Add a symbol; returns whether it is new."""
-        if self._rounds.data[symbol] == self._round:
+        if self._rounds.items[symbol] == self._round:
             return False
-        self._rounds.data[symbol] = self._round
+        self._rounds.items[symbol] = self._round
         return True
 
     def __contains__(self, symbol: int) -> bool:
-        return symbol < len(self._rounds) and bool(self._rounds.data[symbol] == self._round)
+        return symbol < len(self._rounds) and bool(self._rounds.items[symbol] == self._round)
 
     def close(self) -> None:
         self._rounds.close()

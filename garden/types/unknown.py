@@ -49,7 +49,7 @@ class Unknown(Generic[S]):
         message = f"there is no `{name}` here"
         notes: tuple[str, ...] = ()
         helps: tuple[str, ...] = ()
-        if self._declarations.functions.data[symbol] not in (0, SILENT_ROW):
+        if self._declarations.functions.items[symbol] not in (0, SILENT_ROW):
             message = f"`{name}` is a function, and functions are not values"
             helps = (f"call it: `{name}(...)`",)
         elif self._overloads.meaning(symbol) > SILENT:
@@ -84,7 +84,7 @@ class Unknown(Generic[S]):
                 helps = (f"did you mean `{owners[0].name}.{name}`?",)
             else:
                 symbols = self._ast.symbols
-                rows = self._program.functions.columns[FUNCTION_NAME]
+                rows = self._program.functions.typed_columns[FUNCTION_NAME]
                 names = [symbols.lookup(rows[row]).decode() for row in range(1, len(self._program.functions))]
                 helps = self._report.suggest(name, names)
         self._report.node("E0302", f"there is no function `{name}`", target, helps=helps)

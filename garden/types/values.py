@@ -42,7 +42,7 @@ class Values(Generic[S]):
         node_kind: int = self._kinds[node]
         if node_kind >= kind.LET and node_kind in _DECLARATIONS:
             return VOID
-        type: int = self._program.node_types.data[node]
+        type: int = self._program.node_types.items[node]
         return type
 
     def value(self, node: int) -> int:

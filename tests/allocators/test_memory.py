@@ -45,7 +45,7 @@ def use_everything() -> list[object]:
         vec.append(number)
     vec.append_i64(5)
     vec[3] = 4
-    vec.cells.set_i64(4, 9)
+    vec.cells[4] = 9
     vec.fill(7, 3)
     vec.extend_from(vec)
     floats = Vec(PageAlloc(), "d")
@@ -66,7 +66,7 @@ def use_everything() -> list[object]:
     stack.push_i64(4)
     popped = [stack.pop_i64(), stack.pop()]
     Arena(PageAlloc()).allocate(Layout(8))
-    return [list(vec), vec.cells.get_i64(3), list(floats), list(table), dict(map.items()), ids, names.lookup(3), popped]
+    return [list(vec), vec.cells[3], list(floats), list(table), dict(map.items()), ids, names.lookup(3), popped]
 
 
 EXPECTED = [
@@ -130,8 +130,8 @@ def test_integers_have_the_bounds_of_their_format(format: str) -> None:
         assert vec[-1] == vec.view[-1] == number
         if number < 1 << 63:
             vec.append_i64(number)
-            vec.cells.set_i64(0, number)
-            assert vec.cells.get_i64(0) == vec.pop_i64() == vec[0] == number
+            vec.cells[0] = number
+            assert vec.cells[0] == vec.pop_i64() == vec[0] == number
     before = list(vec)
     for number in (low - 1, high + 1, 1 << 64, -(1 << 63) - 1, 1 << 100):
         with pytest.raises(ValueError, match="invalid value"):
@@ -142,7 +142,7 @@ def test_integers_have_the_bounds_of_their_format(format: str) -> None:
             with pytest.raises(ValueError, match=r"does not fit|invalid value"):
                 vec.append_i64(number)
             with pytest.raises(ValueError, match=r"does not fit|invalid value"):
-                vec.cells.set_i64(0, number)
+                vec.cells[0] = number
     for wrong in (0.5, "1", None, b"1"):
         with pytest.raises(TypeError):
             vec.append(wrong)  # type: ignore[arg-type]
@@ -157,9 +157,9 @@ def test_an_item_beyond_63_bits_does_not_pass_as_a_signed_one() -> None:
     vec = Vec(PageAlloc(), "Q")
     vec.append((1 << 64) - 1)
     with pytest.raises(OverflowError):
-        vec.cells.get_i64(0)
+        vec.cells[0]
     with pytest.raises(ValueError, match="does not fit"):
-        vec.cells.set_i64(0, -1)
+        vec.cells[0] = -1
     assert list(vec) == [(1 << 64) - 1]
 
 
@@ -178,9 +178,9 @@ def test_floats_are_rounded_to_their_format(format: str) -> None:
         vec.cells.set_f64(0, vec.cells.get_f64(len(vec) - 1))
         assert vec[0] == rounded
     with pytest.raises(TypeError):
-        vec.cells.get_i64(0)
+        vec.cells[0]
     with pytest.raises(TypeError):
-        vec.cells.set_i64(0, 1)
+        vec.cells[0] = 1
     with pytest.raises(TypeError):
         vec.append_i64(1)
     with pytest.raises((ValueError, OverflowError)):
@@ -204,7 +204,7 @@ def test_no_index_reaches_outside(index: int) -> None:
     ]
     if -(1 << 63) <= index < 1 << 63:
         for cells in (vec.cells, *table.cells):
-            uses += [lambda cells=cells: cells.get_i64(index), lambda cells=cells: cells.set_i64(index, 1)]  # type: ignore[misc]
+            uses += [lambda cells=cells: cells[index], lambda cells=cells: cells.__setitem__(index, 1)]  # type: ignore[misc]
             uses += [lambda cells=cells: cells.get(index), lambda cells=cells: cells.set(index, 1)]  # type: ignore[misc]
     for use in uses:
         with pytest.raises(IndexError):
@@ -216,7 +216,7 @@ def test_typed_access_does_not_count_from_the_end() -> None:
     vec = Vec(PageAlloc(), "q")
     vec.append(1)
     with pytest.raises(IndexError):
-        vec.cells.get_i64(-1)
+        vec.cells[-1]
     with pytest.raises(IndexError):
         Vec(PageAlloc(), "q").pop_i64()
 
@@ -226,16 +226,16 @@ def test_cells_stay_good_while_their_container_grows_and_shrinks() -> None:
     bytes_, words, longs = table.cells
     for number in range(5000):
         table.add()
-        bytes_.set_i64(number, number & 255)
-        words.set_i64(number, number)
-        longs.set_i64(number, -number)
+        bytes_[number] = number & 255
+        words[number] = number
+        longs[number] = -number
     table.truncate(100)
     table.shrink_to_fit()
-    assert [(bytes_.get_i64(row), words.get_i64(row), longs.get_i64(row)) for row in range(100)] == list(table)
+    assert [(bytes_[row], words[row], longs[row]) for row in range(100)] == list(table)
     table.close()
     for cells in table.cells:
         with pytest.raises(IndexError):
-            cells.get_i64(0)
+            cells[0]
 
 
 def test_columns_at_odd_addresses_hold_their_items() -> None:
@@ -256,7 +256,7 @@ def test_columns_at_odd_addresses_hold_their_items() -> None:
         for number in range(50):
             vec.append(number)
         if format in INTEGERS:
-            assert [vec.cells.get_i64(index) for index in range(50)] == list(range(50))
+            assert [vec.cells[index] for index in range(50)] == list(range(50))
         assert list(vec) == list(range(50))
         vec.close()
 
@@ -380,8 +380,8 @@ def test_a_container_cannot_be_used_while_its_allocator_makes_it_grow() -> None:
     uses: list[Callable[[], object]] = [
         lambda: vec.append(1),
         lambda: vec.append_i64(1),
-        lambda: vec.cells.get_i64(0),
-        lambda: vec.cells.set_i64(0, 1),
+        lambda: vec.cells[0],
+        lambda: vec.cells.__setitem__(0, 1),
         lambda: vec.pop_i64(),
         lambda: vec.extend_from(vec),
         lambda: vec.fill_zero(3),

@@ -42,7 +42,7 @@ class Available:
         self._slots: Slots = Slots(scratch)
 
     def _read_columns(self) -> None:
-        self._heads, self._a, self._b, self._imms, self._values, self._used = self._entries.columns
+        self._heads, self._a, self._b, self._imms, self._values, self._used = self._entries.typed_columns
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -173,7 +173,7 @@ class Trees:
     def descend(self, mark: int, first: int, second: int) -> None:
         """Visit next the blocks that only `block` leads to."""
         ir = self.ir
-        pool = ir.pool.data
+        pool = ir.pool.items
         terminator: int = ir.block_last[self.block]
         for index in range(edge_count(ir, terminator) - 1, -1, -1):
             target: int = pool[edge_at(ir, terminator, index) + 1]

@@ -118,7 +118,7 @@ class _Finder:
                 inst = after
             trees.descend(len(self._available), last_call, 0)
         if count:
-            same = self._same.data
+            same = self._same.items
             for value in range(1, ir.value_count):
                 if ir.op[value] in (op.CONST, op.CONST_STR):
                     same[value] = 0
@@ -128,7 +128,7 @@ class _Finder:
     def _is_known(self, inst: int, kind: int, last_call: int) -> bool:
         """Whether an instruction is computed already; if not, it is from now on."""
         ir = self.ir
-        same = self._same.data
+        same = self._same.items
         a: int = ir.a[inst]
         b: int = ir.b[inst]
         imm: int = ir.imm[inst]

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from allocators import Allocator
 from allocators.collections import Vec
+from allocators.collections.storage import Cells
 from garden.ir.blocks import postorder
 from garden.ir.ir import Ir
 from garden.ir.operands import drop_parameters, edge_at, edge_count, replace_uses
@@ -39,11 +40,11 @@ def copy_propagation(ir: Ir[Allocator], counts: Counts) -> int:
         for function in range(1, ir.function_count):
             if _has_joins(ir, function):
                 order.clear()
-                postorder(ir, function, order, visited.data, pending)
-                count += _propagate(ir, order, given.data, seen.data, predecessors)
+                postorder(ir, function, order, visited.items, pending)
+                count += _propagate(ir, order, given.items, seen.items, predecessors)
         if count:
-            values = given.data
-            pool = ir.pool.data
+            values = given.items
+            pool = ir.pool.items
             for block in range(1, ir.block_count):
                 parameters: int = ir.block_params[block]
                 for cell in range(parameters + 1, parameters + 1 + pool[parameters]):
@@ -69,11 +70,9 @@ def _has_joins(ir: Ir[Allocator], function: int) -> bool:
     return block != 0
 
 
-def _propagate(
-    ir: Ir[Allocator], order: Vec[Allocator], given: memoryview, seen: memoryview, predecessors: memoryview
-) -> int:
-    pool = ir.pool.data
-    blocks = order.data
+def _propagate(ir: Ir[Allocator], order: Vec[Allocator], given: Cells, seen: Cells, predecessors: Cells) -> int:
+    pool = ir.pool.items
+    blocks = order.items
     count = 0
     for place in range(len(order) - 1, -1, -1):
         block: int = blocks[place]

@@ -12,6 +12,7 @@ from typing import Final
 from allocators import Allocator
 from allocators._mypyc import mypyc_attr
 from allocators.collections import Vec
+from allocators.collections.storage import Cells
 from garden.ir.blocks import count_predecessors
 from garden.ir.ir import Ir
 from garden.ir.operands import add_uses, count_uses, edge_at, edge_count
@@ -29,21 +30,21 @@ class Counts:
         self._uses: Vec[Allocator] | None = None
         self._predecessors: Vec[Allocator] | None = None
 
-    def uses(self) -> memoryview:
+    def uses(self) -> Cells:
         """By value, how often it is an operand, arguments of edges included; item 0 counts values that are missing."""
         counted = self._uses
         if counted is None:
             counted = count_uses(self.ir, self.scratch)
             self._uses = counted
-        return counted.data
+        return counted.items
 
-    def predecessors(self) -> memoryview:
+    def predecessors(self) -> Cells:
         """By block, how many edges lead to it, and one more to the first of a function."""
         counted = self._predecessors
         if counted is None:
             counted = count_predecessors(self.ir, self.scratch)
             self._predecessors = counted
-        return counted.data
+        return counted.items
 
     @property
     def uses_are_known(self) -> bool:
@@ -54,12 +55,12 @@ class Counts:
         """Count no longer what is in a block, which is about to be removed."""
         ir = self.ir
         if self._uses is not None:
-            add_uses(ir, self._uses.data, block, block + 1, -1)
+            add_uses(ir, self._uses.items, block, block + 1, -1)
         if self._predecessors is not None:
-            predecessors = self._predecessors.data
+            predecessors = self._predecessors.items
             terminator: int = ir.block_last[block]
             for index in range(edge_count(ir, terminator)):
-                predecessors[ir.pool.data[edge_at(ir, terminator, index) + 1]] -= 1
+                predecessors[ir.pool.items[edge_at(ir, terminator, index) + 1]] -= 1
 
     def forget_uses(self) -> None:
         """Have uses counted again when they are asked for again."""

@@ -19,6 +19,7 @@ from __future__ import annotations
 from allocators import Allocator
 from allocators._mypyc import mypyc_attr
 from allocators.collections import Vec
+from allocators.collections.storage import Cells
 from garden.ir import ir as op
 from garden.ir.blocks import make_noop, unlink_noops
 from garden.ir.ir import Ir
@@ -40,11 +41,11 @@ def dce(ir: Ir[Allocator], counts: Counts) -> int:
     return count
 
 
-def _may_remove(ir: Ir[Allocator], uses: memoryview) -> bool:
+def _may_remove(ir: Ir[Allocator], uses: Cells) -> bool:
     """Whether there is a value without uses that could go, or a `NOP`."""
     ops = ir.op
     nexts = ir.next
-    pool = ir.pool.data
+    pool = ir.pool.items
     for block in range(1, ir.block_count):
         function: int = ir.block_function[block]
         if function == 0:
@@ -100,16 +101,16 @@ class _Liveness:
 
     def _link(self, ir: Ir[Allocator]) -> None:
         """Find out where parameters stand, and which edges lead to blocks that have some."""
-        pool = ir.pool.data
-        incoming = self._incoming.data
+        pool = ir.pool.items
+        incoming = self._incoming.items
         for block in range(1, ir.block_count):
             if ir.block_function[block] == 0:
                 continue
             parameters: int = ir.block_params[block]
             if parameters:
                 for position in range(1, pool[parameters] + 1):
-                    self._owner.data[pool[parameters + position]] = block
-                    self._place.data[pool[parameters + position]] = position
+                    self._owner.items[pool[parameters + position]] = block
+                    self._place.items[pool[parameters + position]] = position
             terminator: int = ir.block_last[block]
             for index in range(edge_count(ir, terminator)):
                 edge = edge_at(ir, terminator, index)
@@ -131,8 +132,8 @@ class _Liveness:
                 inst = nexts[inst]
 
     def _mark(self, value: int) -> None:
-        if not self._live.data[value]:
-            self._live.data[value] = 1
+        if not self._live.items[value]:
+            self._live.items[value] = 1
             self._pending.append(value)
 
     def _mark_operands(self, ir: Ir[Allocator], inst: int) -> None:
@@ -142,7 +143,7 @@ class _Liveness:
         if flags & B_VALUE:
             self._mark(ir.b[inst])
         elif flags & B_VALUES:
-            pool = ir.pool.data
+            pool = ir.pool.items
             start: int = ir.b[inst]
             for cell in range(start + 1, start + 1 + pool[start]):
                 self._mark(pool[cell])
@@ -151,17 +152,17 @@ class _Liveness:
         if ir.op[value] != op.PARAM:
             self._mark_operands(ir, value)
             return
-        place: int = self._place.data[value]
-        pair: int = self._incoming.data[self._owner.data[value]]
+        place: int = self._place.items[value]
+        pair: int = self._incoming.items[self._owner.items[value]]
         while pair:
-            edge: int = self._edges.data[2 * pair]
-            self._mark(ir.pool.data[edge + 1 + place])
-            pair = self._edges.data[2 * pair + 1]
+            edge: int = self._edges.items[2 * pair]
+            self._mark(ir.pool.items[edge + 1 + place])
+            pair = self._edges.items[2 * pair + 1]
 
     def _remove(self, ir: Ir[Allocator]) -> int:
         ops = ir.op
         nexts = ir.next
-        live = self._live.data
+        live = self._live.items
         removed = 0
         noops = 0
         for block in range(1, ir.block_count):
@@ -180,10 +181,10 @@ class _Liveness:
 
     def _drop_parameters(self, ir: Ir[Allocator]) -> int:
         """Remove the parameters that are not needed, but for those of functions."""
-        live = self._live.data
-        pool = ir.pool.data
+        live = self._live.items
+        pool = ir.pool.items
         # From here on: which parameters go.
-        gone = self._place.data
+        gone = self._place.items
         count = 0
         for block in range(1, ir.block_count):
             parameters: int = ir.block_params[block]

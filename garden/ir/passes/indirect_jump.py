@@ -89,14 +89,14 @@ class _Threader:
                 self._layout.append(block)
                 block = ir.block_next[block]
             for index in range(len(self._layout) - 1, -1, -1):
-                count += self._lead_on(ir.block_last[self._layout.data[index]])
+                count += self._lead_on(ir.block_last[self._layout.items[index]])
         return count
 
     def _place_parameters(self) -> None:
         ir = self.ir
-        pool = ir.pool.data
+        pool = ir.pool.items
         self._places.fill(0, ir.value_count)
-        places = self._places.data
+        places = self._places.items
         for block in range(1, ir.block_count):
             parameters: int = ir.block_params[block]
             if parameters and ir.block_function[block]:
@@ -139,14 +139,14 @@ class _Threader:
     def _release(self, edge: int) -> None:
         """Forget the uses in an edge that was removed."""
         uses = self._uses
-        pool = self.ir.pool.data
+        pool = self.ir.pool.items
         for cell in range(edge + 2, edge + 1 + pool[edge]):
             uses[pool[cell]] -= 1
 
     def _is_decided(self, branch: int) -> bool:
         """Whether both edges of a branch are equal."""
         ir = self.ir
-        pool = ir.pool.data
+        pool = ir.pool.items
         taken: int = ir.c[branch]
         other: int = ir.d[branch]
         if pool[taken + 1] != pool[other + 1]:
@@ -156,7 +156,7 @@ class _Threader:
     def _onward(self, edge: int) -> int:
         """The edge by which the target of an edge goes on, 0 where it does more, or that depends."""
         ir = self.ir
-        target: int = ir.pool.data[edge + 1]
+        target: int = ir.pool.items[edge + 1]
         end = self._end(target)
         if end == 0:
             return 0
@@ -176,7 +176,7 @@ class _Threader:
         """
         ir = self.ir
         uses = self._uses
-        pool = ir.pool.data
+        pool = ir.pool.items
         end: int = ir.block_first[block]
         opcode: int = ir.op[end]
         while opcode == op.NOP or (opcode in (op.CONST, op.CONST_STR, op.UNDEFINED) and uses[end] == 0):
@@ -200,20 +200,20 @@ class _Threader:
     def _is_parameter(self, value: int, parameters: int) -> bool:
         """Whether a value is one of the parameters in this list."""
         ir = self.ir
-        pool = ir.pool.data
-        place: int = self._places.data[value]
+        pool = ir.pool.items
+        place: int = self._places.items[value]
         return ir.op[value] == op.PARAM and 0 < place <= pool[parameters] and bool(pool[parameters + place] == value)
 
     def _argument(self, edge: int, parameters: int, value: int) -> int:
         """What a value of the target of an edge is before the edge."""
         if self._is_parameter(value, parameters):
-            value = self.ir.pool.data[edge + 1 + self._places.data[value]]
+            value = self.ir.pool.items[edge + 1 + self._places.items[value]]
         return value
 
     def _compose(self, edge: int, onward: int) -> int:
         """A new edge, that is `edge` and then `onward`."""
         ir = self.ir
-        pool = ir.pool.data
+        pool = ir.pool.items
         parameters: int = ir.block_params[pool[edge + 1]]
         uses = self._uses
         words = self._words
@@ -229,7 +229,7 @@ class _Threader:
         """Turn a jump to a block that only branches on its parameter into that branch; whether it was one."""
         ir = self.ir
         edge: int = ir.c[jump]
-        target: int = ir.pool.data[edge + 1]
+        target: int = ir.pool.items[edge + 1]
         end = self._end(target)
         if end == 0 or ir.op[end] == op.JUMP:
             return False

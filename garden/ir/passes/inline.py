@@ -87,7 +87,7 @@ class _Inliner:
         self._state.fill(0, ir.function_count)
         self._rows.fill(0, ir.function_count)
         # `entry` is not called, and nothing is inlined into it.
-        self._state.data[entry] = _CLOSED
+        self._state.items[entry] = _CLOSED
         count = 0
         for root in range(1, entry):
             self._pending.append(root)
@@ -95,8 +95,8 @@ class _Inliner:
                 function: int = self._pending.pop()
                 if function < 0:
                     count += self._visit(-function)
-                elif self._state.data[function] == 0:
-                    self._state.data[function] = _OPEN
+                elif self._state.items[function] == 0:
+                    self._state.items[function] = _OPEN
                     self._pending.append(-function)
                     self._push_callees(function)
         return count
@@ -114,16 +114,16 @@ class _Inliner:
             inst: int = ir.block_first[block]
             while inst:
                 rows += 1
-                if ir.op[inst] in (op.CALL, op.TAIL) and self._state.data[ir.a[inst]] == 0:
+                if ir.op[inst] in (op.CALL, op.TAIL) and self._state.items[ir.a[inst]] == 0:
                     self._pending.append(ir.a[inst])
                 inst = ir.next[inst]
             block = ir.block_next[block]
-        self._rows.data[function] = rows
+        self._rows.items[function] = rows
 
     def _visit(self, function: int) -> int:
         """Inline into a function whose callees have been visited; find out whether it can be inlined itself."""
         ir = self.ir
-        rows = self._rows.data
+        rows = self._rows.items
         budget: int = (MAX_GROWTH - 1) * rows[function]
         count = 0
         replaced = False
@@ -133,7 +133,7 @@ class _Inliner:
             inst: int = ir.block_first[block]
             while inst:
                 after: int = ir.next[inst]
-                if ir.op[inst] == op.CALL and self._state.data[ir.a[inst]] == _INLINABLE:
+                if ir.op[inst] == op.CALL and self._state.items[ir.a[inst]] == _INLINABLE:
                     callee: int = ir.a[inst]
                     if rows[callee] <= budget:
                         budget -= rows[callee]
@@ -152,8 +152,8 @@ class _Inliner:
             block = ir.block_next[block]
         if replaced:
             self._extend(self._replacement, ir.value_count)
-            replace_uses_in(ir, function, self._replacement.data)
-        self._state.data[function] = _INLINABLE if self._is_inlinable(function) else _CLOSED
+            replace_uses_in(ir, function, self._replacement.items)
+        self._state.items[function] = _INLINABLE if self._is_inlinable(function) else _CLOSED
         return count
 
     def _is_inlinable(self, function: int) -> bool:
@@ -169,11 +169,11 @@ class _Inliner:
                 opcode: int = ir.op[inst]
                 if rows > MAX_ROWS or blocks > MAX_BLOCKS or opcode in (op.TAIL, op.SWITCH, op.LOOKUP):
                     return False
-                if opcode == op.CALL and self._state.data[ir.a[inst]] == _OPEN:
+                if opcode == op.CALL and self._state.items[ir.a[inst]] == _OPEN:
                     return False
                 inst = ir.next[inst]
             block = ir.block_next[block]
-        self._rows.data[function] = rows
+        self._rows.items[function] = rows
         return True
 
     # Copying a body.
@@ -189,14 +189,14 @@ class _Inliner:
         while inst != ret:
             if ir.op[inst] != op.NOP:
                 copy = self._copy(inst)
-                self._copies.data[inst] = copy
+                self._copies.items[inst] = copy
                 link(ir, block, before, copy)
                 before = copy
             inst = ir.next[inst]
         link(ir, block, before, after)
         if ir.type[call]:
             self._extend(self._replacement, ir.value_count)
-            self._replacement.data[call] = self._copies.data[ir.a[ret]]
+            self._replacement.items[call] = self._copies.items[ir.a[ret]]
         return before
 
     def _split(self, block: int, before: int, call: int) -> int:
@@ -220,12 +220,12 @@ class _Inliner:
         ir.block_last[block] = before
         self._number_rows(body)
         self._extend(self._blocks, ir.block_count)
-        self._blocks.data[body] = block
+        self._blocks.items[body] = block
         last = block
         source: int = ir.block_next[body]
         while source:
             last = self._add_block_after(last, function)
-            self._blocks.data[source] = last
+            self._blocks.items[source] = last
             source = ir.block_next[source]
         source = body
         while source:
@@ -236,9 +236,9 @@ class _Inliner:
     def _bind_arguments(self, call: int, body: int) -> None:
         """Let the parameters of a body be the arguments of a call."""
         ir = self.ir
-        pool = ir.pool.data
+        pool = ir.pool.items
         self._extend(self._copies, ir.value_count)
-        copies = self._copies.data
+        copies = self._copies.items
         parameters: int = ir.block_params[body]
         arguments: int = ir.b[call]
         for position in range(1, pool[parameters] + 1):
@@ -257,9 +257,9 @@ class _Inliner:
     def _number_rows(self, body: int) -> None:
         """Say which rows the copies will be: those that `_copy_block` adds for block after block, parameters first."""
         ir = self.ir
-        copies = self._copies.data
+        copies = self._copies.items
         nexts = ir.next
-        pool = ir.pool.data
+        pool = ir.pool.items
         row = ir.value_count
         source = body
         while source:
@@ -278,7 +278,7 @@ class _Inliner:
     def _copy_block(self, source: int, rest: int, has_result: bool, has_parameters: bool) -> None:
         """Add a block of the body to the block that it becomes; returns become jumps to `rest`."""
         ir = self.ir
-        block: int = self._blocks.data[source]
+        block: int = self._blocks.items[source]
         if has_parameters:
             self._copy_parameters(source, block)
         link(ir, block, ir.block_last[block], ir.value_count)
@@ -286,7 +286,7 @@ class _Inliner:
         inst: int = ir.block_first[source]
         while inst:
             if ir.op[inst] == op.RET:
-                value: int = self._copies.data[ir.a[inst]]
+                value: int = self._copies.items[ir.a[inst]]
                 edge = ir.add_list([rest, value] if has_result else [rest])
                 copy = ir.add(op.JUMP, 0, ir.pos[inst], c=edge)
             else:
@@ -301,15 +301,15 @@ class _Inliner:
         words = self._words
         words.clear()
         parameters: int = ir.block_params[source]
-        for cell in range(parameters + 1, parameters + 1 + ir.pool.data[parameters]):
-            parameter: int = ir.pool.data[cell]
+        for cell in range(parameters + 1, parameters + 1 + ir.pool.items[parameters]):
+            parameter: int = ir.pool.items[cell]
             words.append(ir.add(op.PARAM, ir.type[parameter], ir.pos[parameter]))
         ir.block_params[block] = ir.add_words(words)
 
     def _copy(self, inst: int) -> int:
         """A copy of an instruction, with the operands that it has in the caller; it stands in no block yet."""
         ir = self.ir
-        copies = self._copies.data
+        copies = self._copies.items
         opcode: int = ir.op[inst]
         flags = OPERANDS[opcode]
         a: int = ir.a[inst]
@@ -322,7 +322,7 @@ class _Inliner:
             b = copies[b]
         elif flags & B_VALUES:
             self._words.clear()
-            b = self._copy_values(b + 1, b + 1 + ir.pool.data[b])
+            b = self._copy_values(b + 1, b + 1 + ir.pool.items[b])
         if flags & EDGES:
             c = self._copy_edge(ir.c[inst])
             if opcode != op.JUMP:
@@ -330,15 +330,15 @@ class _Inliner:
         return ir.add(opcode, ir.type[inst], ir.pos[inst], a=a, b=b, c=c, d=d, imm=ir.imm[inst])
 
     def _copy_edge(self, edge: int) -> int:
-        pool = self.ir.pool.data
+        pool = self.ir.pool.items
         self._words.clear()
-        self._words.append(self._blocks.data[pool[edge + 1]])
+        self._words.append(self._blocks.items[pool[edge + 1]])
         return self._copy_values(edge + 2, edge + 1 + pool[edge])
 
     def _copy_values(self, start: int, end: int) -> int:
         """A list of what is in `_words`, and of the values in some cells of the pool, as they are in the caller."""
-        pool = self.ir.pool.data
-        copies = self._copies.data
+        pool = self.ir.pool.items
+        copies = self._copies.items
         for cell in range(start, end):
             self._words.append(copies[pool[cell]])
         return self.ir.add_words(self._words)

@@ -104,11 +104,11 @@ class _Forwarder:
                 inst = after
             trees.descend(len(self._available), self._fresh, self._other)
         if count:
-            replace_uses(ir, self._replacement.data)
+            replace_uses(ir, self._replacement.items)
         return count
 
     def _resolved(self, value: int) -> int:
-        return self._replacement.data[value] or value
+        return self._replacement.items[value] or value
 
     def _store(self, inst: int) -> None:
         ir = self.ir
@@ -129,6 +129,6 @@ class _Forwarder:
         epoch = self._fresh if ir.op[base] == op.ALLOC else self._other
         known = self._available.add(epoch, base, 0, offset, inst)
         if known and ir.type[known] == ir.type[inst]:
-            self._replacement.data[inst] = known
+            self._replacement.items[inst] = known
             return True
         return False

@@ -10,6 +10,7 @@ b1:
 from __future__ import annotations
 
 from allocators import Allocator
+from allocators.collections.storage import Cells
 from garden.ir import ir as op
 from garden.ir.blocks import make_noop, unlink_blocks, unlink_noops
 from garden.ir.ir import Ir
@@ -29,13 +30,13 @@ def merge_blocks(ir: Ir[Allocator], counts: Counts) -> int:
     return count
 
 
-def _extend(ir: Ir[Allocator], block: int, predecessors: memoryview) -> int:
+def _extend(ir: Ir[Allocator], block: int, predecessors: Cells) -> int:
     count = 0
     while True:
         jump: int = ir.block_last[block]
         if ir.op[jump] != op.JUMP:
             return count
-        target: int = ir.pool.data[ir.c[jump] + 1]
+        target: int = ir.pool.items[ir.c[jump] + 1]
         if predecessors[target] != 1 or ir.block_params[target]:
             return count
         make_noop(ir, jump)

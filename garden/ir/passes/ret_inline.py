@@ -26,7 +26,7 @@ def ret_inline(ir: Ir[Allocator], counts: Counts) -> int:
         jump: int = ir.block_last[block] if ir.block_function[block] else 0
         if ir.op[jump] == op.JUMP:
             edge: int = ir.c[jump]
-            target: int = ir.pool.data[edge + 1]
+            target: int = ir.pool.items[edge + 1]
             ret = first_real(ir, target)
             if ir.op[ret] == op.RET:
                 ir.op[jump] = op.RET
@@ -42,7 +42,7 @@ def ret_inline(ir: Ir[Allocator], counts: Counts) -> int:
 
 def _argument(ir: Ir[Allocator], edge: int, parameters: int, value: int) -> int:
     """What an edge gives for `value`, if that is one of the parameters, else the value itself."""
-    pool = ir.pool.data
+    pool = ir.pool.items
     for position in range(1, pool[parameters] + 1):
         if pool[parameters + position] == value:
             argument: int = pool[edge + 1 + position]

@@ -106,7 +106,7 @@ class _Folder:
         for function in range(1, ir.function_count):
             block: int = ir.function_first[function]
             while block:
-                if not self._seen.data[block] and self._compares(block):
+                if not self._seen.items[block] and self._compares(block):
                     self._gather(block)
                     count += self._fold()
                 block = ir.block_next[block]
@@ -145,13 +145,13 @@ class _Folder:
             column.clear()
         subject = self.subject
         while True:
-            self._seen.data[block] = 1
+            self._seen.items[block] = 1
             self._blocks.append(block)
             self._keys.append(self.key)
             self._hits.append(self.hit)
             self._misses.append(self.miss)
-            after: int = ir.pool.data[self.miss + 1]
-            if self._seen.data[after] or not self._is_link(after) or not self._compares(after):
+            after: int = ir.pool.items[self.miss + 1]
+            if self._seen.items[after] or not self._is_link(after) or not self._compares(after):
                 return
             if self.subject != subject:
                 return
@@ -173,7 +173,7 @@ class _Folder:
         """Make switches of the parts of the chain that are worth it."""
         ir = self.ir
         total = len(self._blocks)
-        branch: int = ir.block_last[self._blocks.data[0]]
+        branch: int = ir.block_last[self._blocks.items[0]]
         text = ir.op[branch] == op.BRANCH_CMP and ir.imm[branch] in (op.SEQ, op.SNE)
         count = 0
         start = 0
@@ -189,7 +189,7 @@ class _Folder:
 
     def _dense(self, start: int) -> int:
         """Length of the longest part from `start` whose keys are dense, or one not much shorter."""
-        keys = self._keys.data
+        keys = self._keys.items
         least: int = keys[start]
         most = least
         best = 0
@@ -207,11 +207,11 @@ class _Folder:
 
     def _collect(self, start: int, end: int, text: bool) -> bool:
         """Put the list of a switch for a part of the chain into `_words`; whether it is one."""
-        keys = self._keys.data
-        hits = self._hits.data
+        keys = self._keys.items
+        hits = self._hits.items
         words = self._words
         words.clear()
-        words.append(self._misses.data[end - 1])
+        words.append(self._misses.items[end - 1])
         least: int = 0 if text else keys[start]
         most: int = least
         for index in range(start, end):
@@ -219,7 +219,7 @@ class _Folder:
             most = max(most, keys[index])
         self._stamps.fill(0, max(0, most - least + 1 - len(self._stamps)))
         self._part += 1
-        stamps = self._stamps.data
+        stamps = self._stamps.items
         for index in range(start, end):
             key: int = keys[index]
             if stamps[key - least] != self._part:
@@ -232,7 +232,7 @@ class _Folder:
     def _replace(self, start: int, end: int) -> None:
         """Let the first block of a part end with the switch in `_words`, and the others die."""
         ir = self.ir
-        blocks = self._blocks.data
+        blocks = self._blocks.items
         head: int = blocks[start]
         branch: int = ir.block_last[head]
         before = 0

@@ -66,14 +66,14 @@ def _gather(ir: Ir[Allocator], switch: int, words: Vec[Allocator]) -> bool:
         if first == _NO_ARM or _goes_to(ir, edge) != first:
             return False
         if index:
-            words.append(ir.pool.data[cases + 2 * index])
+            words.append(ir.pool.items[cases + 2 * index])
         words.append(ir.imm[_constant(ir, edge)])
     return True
 
 
 def _goes_to(ir: Ir[Allocator], edge: int) -> int:
     """The join that an arm gives a constant, `_RETURNS` where it returns one, `_NO_ARM` where it does anything else."""
-    pool = ir.pool.data
+    pool = ir.pool.items
     if pool[edge] != 1:
         return _NO_ARM
     block: int = pool[edge + 1]
@@ -91,7 +91,7 @@ def _goes_to(ir: Ir[Allocator], edge: int) -> int:
 
 def _constant(ir: Ir[Allocator], edge: int) -> int:
     """The one value that an arm returns or passes on, 0 if there is none or several."""
-    pool = ir.pool.data
+    pool = ir.pool.items
     last: int = ir.block_last[pool[edge + 1]]
     value = 0
     if ir.op[last] == op.RET:

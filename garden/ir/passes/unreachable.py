@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from allocators import Allocator
 from allocators.collections import Vec
+from allocators.collections.storage import Cells
 from garden.ir.blocks import unlink_blocks
 from garden.ir.ir import Ir
 from garden.ir.operands import edge_at, edge_count
@@ -24,15 +25,15 @@ def unreachable(ir: Ir[Allocator], counts: Counts) -> int:
     pending: Vec[Allocator] = Vec(counts.scratch, "I")
     try:
         reached.fill(0, ir.block_count)
-        _reach(ir, reached.data, pending)
-        return _remove(ir, reached.data, counts)
+        _reach(ir, reached.items, pending)
+        return _remove(ir, reached.items, counts)
     finally:
         pending.close()
         reached.close()
 
 
-def _reach(ir: Ir[Allocator], reached: memoryview, pending: Vec[Allocator]) -> None:
-    pool = ir.pool.data
+def _reach(ir: Ir[Allocator], reached: Cells, pending: Vec[Allocator]) -> None:
+    pool = ir.pool.items
     for function in range(1, ir.function_count):
         first: int = ir.function_first[function]
         reached[first] = 1
@@ -46,7 +47,7 @@ def _reach(ir: Ir[Allocator], reached: memoryview, pending: Vec[Allocator]) -> N
                     pending.append(target)
 
 
-def _remove(ir: Ir[Allocator], reached: memoryview, counts: Counts) -> int:
+def _remove(ir: Ir[Allocator], reached: Cells, counts: Counts) -> int:
     count = 0
     for block in range(1, ir.block_count):
         if ir.block_function[block] and not reached[block]:

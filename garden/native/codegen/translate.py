@@ -227,11 +227,11 @@ class Translator:
         first: int = ir.function_first[row]
         self._enter(signature, first)
         head = body.take()
-        postorder(ir, row, self._order, self._visited.data, self._pending)
+        postorder(ir, row, self._order, self._visited.items, self._pending)
         for index in range(len(self._order) - 1, -1, -1):
-            block: int = self._order.data[index]
+            block: int = self._order.items[index]
             # A copy of the function comes this way again.
-            self._visited.data[block] = 0
+            self._visited.items[block] = 0
             for value in ir.list_at(ir.block_params[block]):
                 self._names[value] = f"%v{value}"
             body.block = f"b{block}"
@@ -535,7 +535,7 @@ class Translator:
             condition = self._condition(operation, inst)
             # Each edge gets a block where both could lead to one with different arguments.
             edges = [edge_at(ir, inst, index) for index in range(edge_count(ir, inst))]
-            split = ir.pool.data[edges[0] + 1] == ir.pool.data[edges[1] + 1]
+            split = ir.pool.items[edges[0] + 1] == ir.pool.items[edges[1] + 1]
             self._branch(f"i1 {condition}", edges, split)
 
     def _condition(self, operation: int, inst: int) -> str:
