@@ -121,7 +121,7 @@ def _refused(ir: Ir[Allocator]) -> list[Diagnostic]:
 
 def _refusal(ir: Ir[Allocator], offset: int, function: HostFunction) -> Diagnostic:
     tokens = ir.checked.ast.tokens
-    token = bisect_left(tokens.starts, offset, 1, len(tokens))
+    token = bisect_left(range(len(tokens)), offset, 1, key=tokens.starts.__getitem__)
     return Diagnostic(
         "E0501",
         f"`{function.path}` needs Python, which an executable does without",
