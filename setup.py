@@ -4,6 +4,7 @@
 """
 
 import ast
+import hashlib
 import os
 import re
 import shutil
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from setuptools import Extension, setup
+from setuptools.command.build_py import build_py
 
 # One extension module a group, compiled side by side.
 GROUPS = {
@@ -199,9 +201,45 @@ def extensions() -> list[Extension]:
     return compiled
 
 
+#: The packages of this distribution, and the file with the build id.
+PACKAGES = ("allocators", "garden")
+BUILD_ID = Path("garden/native/build_id")
+_SOURCES = {".py", ".garden", ".h"}
+
+
+def build_id() -> str:
+    """A hash of all sources of the packages, names and contents, in hexadecimal: the cache's keys cover it."""
+    hashed = hashlib.blake2b(digest_size=32)
+    for path in sorted(path for package in PACKAGES for path in Path(package).rglob("*") if path.suffix in _SOURCES):
+        for part in (path.as_posix().encode(), path.read_bytes()):
+            hashed.update(len(part).to_bytes(8, "little") + part)
+    return hashed.hexdigest()
+
+
+class BuildModules(build_py):
+    """Adds the build id to what is installed. A source tree has none, since it changes."""
+
+    def run(self) -> None:
+        super().run()
+        if not self.editable_mode:
+            target = Path(self.build_lib) / BUILD_ID
+            self.mkpath(str(target.parent))
+            target.write_text(build_id(), encoding="ascii")
+
+    def get_outputs(self, include_bytecode: bool = True) -> list[str]:
+        return [
+            *super().get_outputs(include_bytecode),
+            *([] if self.editable_mode else [str(Path(self.build_lib) / BUILD_ID)]),
+        ]
+
+
 def main() -> None:
     """Run the command that setuptools was given."""
-    setup(ext_modules=extensions(), options={"build_ext": {"parallel": os.cpu_count()}})
+    setup(
+        ext_modules=extensions(),
+        cmdclass={"build_py": BuildModules},
+        options={"build_ext": {"parallel": os.cpu_count()}},
+    )
 
 
 if __name__ == "__main__":

@@ -29,8 +29,9 @@ _MFD_EXEC: Final = 0x10
 
 
 def executable_key(source: Source, target: str, level: int) -> bytes:
-    """The cache key of a program's executable."""
-    name = source.name.encode(errors="surrogateescape")
+    """The cache key of a program's executable. `docs/internals/native.md` describes it for other readers."""
+    # The bytes of the command line, whatever the locale is.
+    name = os.fsencode(source.name)
     return digest(b"executable", target.encode(), str(level).encode(), fingerprint(), name, source.text)
 
 
@@ -41,9 +42,12 @@ def can_become() -> bool:
 
 def become_kept(cache: Cache, key: bytes) -> None:
     """Become the executable cached under a key. Returns if there is none or the system refuses."""
-    executable = cache.load(key)
-    if executable is not None:
-        become(executable)
+    file = cache.open_program(key)
+    if file is not None:
+        _execute(file)
+        # The file system of the cache may allow no execution, where a copy in memory can be executed.
+        become(_content(file))
+        os.close(file)
 
 
 def become(executable: bytes) -> None:
@@ -52,12 +56,26 @@ def become(executable: bytes) -> None:
         file = _in_memory(executable)
     except OSError:
         return
+    _execute(file)
+    os.close(file)
+
+
+def _execute(file: int) -> None:
+    """Become the executable of a descriptor. Returns if the system refuses."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
         os.execve(file, ["garden"], os.environ)
     except OSError:
-        os.close(file)
+        pass
+
+
+def _content(file: int) -> bytes:
+    """All bytes of a regular file; nothing where it cannot be read."""
+    try:
+        return os.pread(file, os.fstat(file).st_size, 0)
+    except OSError:
+        return b""
 
 
 def _in_memory(data: bytes) -> int:

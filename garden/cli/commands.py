@@ -102,7 +102,7 @@ def _become(options: argparse.Namespace, compilation: Compilation) -> None:
     except (CompileError, ImportError):
         # It calls functions that only Python implements, or llvmlite is not available.
         return
-    cache.store(executable_key(compilation.source, target, options.level), executable)
+    cache.store_program(executable_key(compilation.source, target, options.level), executable)
     become(executable)
 
 

@@ -1,11 +1,15 @@
 """Cache: machine code on disk, so that a program is compiled only once.
 
-Layout: one directory with one file per image, named by its key in hexadecimal. A file is
+Layout: one directory with one file per entry, named by its key in hexadecimal, and `.image` or `.program`. An image is
 
     magic (8 bytes) | size of the content (8, little-endian) | key (32) | BLAKE2b of it all (32) | content
 
-A file is written under a temporary name and then renamed, so that a reader sees all of it or nothing. A damaged file
-fails its checksum and counts as missing.
+A program is an executable as the system runs it, so that nothing needs to read or copy it. Images and programs have
+names of their own, so one key may have both.
+
+A file is written under a temporary name and then renamed, so that a reader sees all of it or nothing. A damaged image
+fails its checksum and counts as missing. A program has no checksum: it is synced before it is renamed, so that a crash
+of the system cannot leave a part of it.
 
 The content will be executed. So the directory and its files must belong to the user of the process and be writable by
 nobody else; both are checked on the open descriptor, without following symbolic links. Anything else counts as missing.
@@ -42,6 +46,7 @@ _CHECKSUM_SIZE = 32
 _HEADER_SIZE = len(_MAGIC) + 8 + KEY_SIZE + _CHECKSUM_SIZE
 _HEXADECIMAL = frozenset("0123456789abcdef")
 _IMAGE = ".image"
+_PROGRAM = ".program"
 _UNFINISHED = ".unfinished"
 #: Seconds after which an unfinished file is abandoned.
 _ABANDONED = 3600
@@ -89,8 +94,8 @@ class Cache:
         self.budget = BUDGET
 
     def load(self, key: bytes) -> bytes | None:
-        """The data stored under a key of `KEY_SIZE` bytes; None if there is none that can be trusted."""
-        name = _name(key)
+        """The image stored under a key of `KEY_SIZE` bytes; None if there is none that can be trusted."""
+        name = _name(key, _IMAGE)
         try:
             directory = self._open()
             try:
@@ -105,9 +110,31 @@ class Cache:
         return content if stored[:_HEADER_SIZE] == _header(key, content) else None
 
     def store(self, key: bytes, data: bytes) -> bool:
-        """Store data under a key of `KEY_SIZE` bytes, replacing earlier data. Returns whether that was possible."""
-        name = _name(key)
-        stored = _header(key, data) + data
+        """Store an image under a key of `KEY_SIZE` bytes, replacing an earlier one. Returns whether that succeeded."""
+        return self._store(_name(key, _IMAGE), _header(key, data) + data)
+
+    def store_program(self, key: bytes, executable: bytes) -> bool:
+        """Store the file of an executable as `store` does an image. `open_program` finds it."""
+        return self._store(_name(key, _PROGRAM), executable)
+
+    def open_program(self, key: bytes) -> int | None:
+        """A descriptor, for `os.execve`, of the executable stored under a key; None if there is none to be trusted.
+
+        It is open for reading, and closed on exec.
+        """
+        name = _name(key, _PROGRAM)
+        try:
+            directory = self._open()
+            try:
+                return _open_file(directory, name, self.budget)[0]
+            finally:
+                os.close(directory)
+        except OSError as error:
+            if raised_by_handler(error):
+                raise
+            return None
+
+    def _store(self, name: str, stored: bytes) -> bool:
         if len(stored) > self.budget:
             return False
         try:
@@ -115,7 +142,7 @@ class Cache:
             directory = self._open()
             try:
                 _write(directory, name, stored)
-                if key[0] < _PRUNING_BYTES:
+                if int(name[:2], 16) < _PRUNING_BYTES:
                     self._prune(directory)
             finally:
                 os.close(directory)
@@ -126,17 +153,17 @@ class Cache:
         return True
 
     def entries(self) -> list[tuple[bytes, int]]:
-        """Key and size on disk in bytes of each image, the least recently used first."""
-        return [(bytes.fromhex(name[: -len(_IMAGE)]), size) for _, size, name in self._files() if _is_image(name)]
+        """Key and size on disk in bytes of each image and program, the least recently used first."""
+        return [(bytes.fromhex(name[: 2 * KEY_SIZE]), size) for _, size, name in self._files() if _is_finished(name)]
 
     def clear(self) -> tuple[int, int]:
-        """Remove all images; returns the number and bytes of those removed."""
+        """Remove everything; returns the number and bytes of the images and programs removed."""
         count = total = 0
         try:
             directory = self._open()
             try:
                 for _, size, name in _files(directory):
-                    if _remove(directory, name) and _is_image(name):
+                    if _remove(directory, name) and _is_finished(name):
                         count += 1
                         total += size
             finally:
@@ -195,7 +222,7 @@ class Cache:
             return []
 
     def _prune(self, directory: int) -> None:
-        """Remove the least recently used images while they exceed the budget, and abandoned files."""
+        """Remove the least recently used files while they exceed the budget, and abandoned ones."""
         try:
             files = _files(directory)
         except OSError as error:
@@ -205,7 +232,7 @@ class Cache:
         total = sum([size for _, size, _ in files])
         abandoned = time.time() - _ABANDONED
         for used, size, name in files:
-            if total > self.budget or (used < abandoned and not _is_image(name)):
+            if total > self.budget or (used < abandoned and not _is_finished(name)):
                 _remove(directory, name)
                 total -= size
 
@@ -213,21 +240,21 @@ class Cache:
         return f"<Cache in {self.directory}>"
 
 
-def _name(key: bytes) -> str:
+def _name(key: bytes, kind: str) -> str:
     if len(key) != KEY_SIZE:
         raise ValueError(f"a key has {KEY_SIZE} bytes, not {len(key)}")
-    return key.hex() + _IMAGE
+    return key.hex() + kind
 
 
-def _is_image(name: str) -> bool:
-    """Whether a file of ours is an image, not an unfinished one."""
-    return name.endswith(_IMAGE)
+def _is_finished(name: str) -> bool:
+    """Whether a file of ours is an image or a program, not an unfinished one."""
+    return name.endswith((_IMAGE, _PROGRAM))
 
 
 def _is_ours(name: str) -> bool:
     key = name[: 2 * KEY_SIZE]
     rest = name[2 * KEY_SIZE :]
-    ours = rest == _IMAGE or (rest.startswith(_IMAGE) and rest.endswith(_UNFINISHED))
+    ours = rest in (_IMAGE, _PROGRAM) or (rest.startswith((_IMAGE, _PROGRAM)) and rest.endswith(_UNFINISHED))
     return ours and len(key) == 2 * KEY_SIZE and _HEXADECIMAL.issuperset(key)
 
 
@@ -245,8 +272,8 @@ def _check_owner(status: os.stat_result) -> None:
         raise OSError(f"others may write to it, its mode is {stat.S_IMODE(status.st_mode):o}")
 
 
-def _read(directory: int, name: str, limit: int) -> bytes:
-    """All bytes of a regular file. OSError if it is missing, cannot be trusted, or is too large."""
+def _open_file(directory: int, name: str, limit: int) -> tuple[int, int]:
+    """Descriptor and size of a regular file. OSError if it is missing, cannot be trusted, or is too large."""
     # Without O_NONBLOCK, opening a named pipe would wait for a writer.
     file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
     try:
@@ -254,8 +281,17 @@ def _read(directory: int, name: str, limit: int) -> bytes:
         _check_owner(status)
         if not stat.S_ISREG(status.st_mode) or status.st_size > limit:
             raise OSError("not a file of ours")
+    except BaseException:
+        os.close(file)
+        raise
+    return file, status.st_size
+
+
+def _read(directory: int, name: str, limit: int) -> bytes:
+    """All bytes of a regular file. OSError as for `_open_file`."""
+    file, left = _open_file(directory, name, limit)
+    try:
         pieces = []
-        left = status.st_size
         while left:
             piece = os.read(file, left)
             if not piece:
@@ -268,15 +304,18 @@ def _read(directory: int, name: str, limit: int) -> bytes:
 
 
 def _write(directory: int, name: str, stored: bytes) -> None:
-    """Write a file atomically. Nothing is synced: the checksum detects damage by a system crash."""
+    """Write a file atomically. An image is not synced: its checksum detects damage by a crash of the system."""
+    is_program = name.endswith(_PROGRAM)
     unfinished = f"{name}.{os.urandom(8).hex()}{_UNFINISHED}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    file = os.open(unfinished, flags, 0o600, dir_fd=directory)
+    file = os.open(unfinished, flags, 0o700 if is_program else 0o600, dir_fd=directory)
     try:
         try:
             left = memoryview(stored)
             while left:
                 left = left[os.write(file, left) :]
+            if is_program:
+                os.fsync(file)
         finally:
             os.close(file)
         os.replace(unfinished, name, src_dir_fd=directory, dst_dir_fd=directory)

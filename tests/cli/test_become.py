@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+import garden
+from garden.native.fingerprint import fingerprint
 from garden.native.target import host_target
 from tests.support.processes import child
 
@@ -41,7 +45,8 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
 
 
 def command(*words: str) -> list[str]:
-    return [sys.executable, "-m", "garden", "run", *words]
+    # Not the sources in the working directory, but what is installed.
+    return [sys.executable, "-P", "-m", "garden", "run", *words]
 
 
 def run(*words: str) -> tuple[int, str, str]:
@@ -68,7 +73,48 @@ def test_python_is_gone_while_the_program_runs(write: Write) -> None:
             process.stdout.close()
             # What a shell has for a program whose reader has gone.
             assert process.wait(60) == 141
-        assert "python" not in mapped
+        assert os.path.realpath(sys.executable) not in mapped
+
+
+def test_a_cached_program_is_executed_from_its_file(write: Write, tmp_path: Path) -> None:
+    path = write(ENDLESS)
+    seen = []
+    for _ in range(2):
+        with child(command(path), stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "0\n"
+            seen.append(os.readlink(f"/proc/{process.pid}/exe"))
+    (program,) = (tmp_path / "cache").glob("*.program")
+    assert seen[1] == str(program)
+
+
+@pytest.mark.parametrize("content", [b"", b"no executable", b"\x7fELF"])
+def test_a_cached_program_that_the_system_refuses_is_made_again(write: Write, tmp_path: Path, content: bytes) -> None:
+    path = write(SUM)
+    assert run(path) == (0, "45\n", "")
+    (program,) = (tmp_path / "cache").glob("*.program")
+    whole = program.read_bytes()
+    program.write_bytes(content)
+    assert run(path) == (0, "45\n", "")
+    assert program.read_bytes() == whole
+
+
+def test_the_key_is_what_the_documentation_says(write: Write, tmp_path: Path) -> None:
+    path = write(SUM)
+    assert run("-O0", path) == (0, "45\n", "")
+    parts = [b"executable", str(host_target()).encode(), b"0", fingerprint(), os.fsencode(path), SUM.encode()]
+    data = b"".join(len(part).to_bytes(8, "little") + part for part in parts)
+    key = hashlib.blake2b(data, digest_size=32).hexdigest()
+    assert [file.name for file in (tmp_path / "cache").glob("*.program")] == [f"{key}.program"]
+
+
+def test_an_installed_package_and_no_source_tree_has_a_build_id() -> None:
+    build_id = Path(garden.__file__).parent / "native" / "build_id"
+    if (Path(garden.__file__).parent.parent / "setup.py").exists():
+        assert not build_id.exists()
+        return
+    assert re.fullmatch(r"[0-9a-f]{64}", build_id.read_text())
+    assert fingerprint() == build_id.read_bytes()
 
 
 @pytest.mark.parametrize("options", [["--alloc-stats"], ["-B"], ["--heap-limit", "1M"], ["--verbose"]])

@@ -53,8 +53,68 @@ def test_storing_again_replaces(cache: Cache) -> None:
     assert len(cache.entries()) == 1
 
 
+def program_in(cache: Cache, key: bytes = KEY) -> bytes | None:
+    """The content of the program under a key."""
+    file = cache.open_program(key)
+    if file is None:
+        return None
+    assert not os.get_inheritable(file)
+    with open(file, "rb") as opened:
+        return opened.read()
+
+
+def test_a_program_is_a_file_that_the_system_can_execute(cache: Cache) -> None:
+    script = f"#!{sys.executable}\nprint('executed')\n".encode()
+    assert program_in(cache) is None
+    assert cache.store_program(KEY, script)
+    assert program_in(cache) == script
+    (path,) = Path(cache.directory).iterdir()
+    assert path.name == f"{KEY.hex()}.program"
+    assert path.stat().st_mode & 0o777 == 0o700
+    assert subprocess.run([path], capture_output=True, check=True, timeout=60).stdout == b"executed\n"
+    assert cache.store_program(KEY, b"new")
+    assert program_in(cache) == b"new"
+
+
+def test_one_key_may_have_an_image_and_a_program(cache: Cache) -> None:
+    cache.store(KEY, b"image")
+    assert program_in(cache) is None
+    cache.store_program(KEY, b"program")
+    assert (cache.load(KEY), program_in(cache)) == (b"image", b"program")
+    assert [key for key, _ in cache.entries()] == [KEY, KEY]
+    assert cache.clear()[0] == 2
+    assert (cache.load(KEY), program_in(cache)) == (None, None)
+    assert os.listdir(cache.directory) == []
+
+
+def test_a_program_that_others_could_have_written_counts_as_missing(cache: Cache, tmp_path: Path) -> None:
+    cache.store_program(KEY, b"program")
+    path = Path(cache.directory) / f"{KEY.hex()}.program"
+    for mode in (0o777, 0o720, 0o702):
+        path.chmod(mode)
+        assert program_in(cache) is None
+    path.chmod(0o700)
+    assert program_in(cache) == b"program"
+    os.chmod(cache.directory, 0o777)
+    assert program_in(cache) is None
+    os.chmod(cache.directory, 0o700)
+    elsewhere = tmp_path / "elsewhere"
+    path.rename(elsewhere)
+    path.symlink_to(elsewhere)
+    assert program_in(cache) is None
+    path.unlink()
+    os.mkfifo(path, 0o700)
+    assert program_in(cache) is None
+
+
 def test_the_key_is_a_digest(cache: Cache) -> None:
-    for use in (cache.load, lambda key: cache.store(key, b"")):
+    uses = (
+        cache.load,
+        lambda key: cache.store(key, b""),
+        cache.open_program,
+        lambda key: cache.store_program(key, b""),
+    )
+    for use in uses:
         with pytest.raises(ValueError, match="32 bytes, not 3"):
             use(b"key")
 

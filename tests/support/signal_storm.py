@@ -125,7 +125,9 @@ def main(name: str, rounds: int, seed: int) -> None:
     assert len(os.listdir("/proc/self/fd")) - files <= MOST_LOST
     assert memory() - memory_before < MOST_LEFT, (memory_before, memory())
     cache = Path(os.environ["GARDEN_CACHE_DIR"])
-    assert not [path for path in cache.rglob("*") if path.suffix != ".image" and path.is_file()], list(cache.rglob("*"))
+    assert not [path for path in cache.rglob("*") if path.suffix not in (".image", ".program") and path.is_file()], (
+        list(cache.rglob("*"))
+    )
     print(f"{ended} of {rounds}")
 
 
