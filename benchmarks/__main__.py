@@ -12,6 +12,7 @@ BENCHMARKS = {
     "languages": "garden's engines beside Lua, JavaScript, Python and C, on nine workloads",
     "startup": "how long an empty program takes to start, beside Python and other languages",
     "spill": "the interpreter's spill stack as a vector, on the stack of the process, and elsewhere",
+    "superinstructions": "the interpreter with and without superinstructions, on programs they were not chosen on",
     "compile": "lines per second of each stage, and bytes per node, beside CPython and pycparser",
 }
 
@@ -36,6 +37,9 @@ def main() -> int:
     languages.add_argument("--workloads", nargs="+", metavar="NAME", help="only these")
     languages.add_argument(
         "--runtimes", nargs="+", metavar="NAME", help="only these; garden-reference must be asked for"
+    )
+    names.choices["superinstructions"].add_argument(
+        "--programs", type=int, default=2, metavar="N", help="in cross-validation, choose what N programs share"
     )
     options = vars(parser.parse_args())
     benchmark = importlib.import_module(f"benchmarks.{options.pop('name')}_benchmark")

@@ -1,30 +1,35 @@
 """`python -m benchmarks.superinstructions`: choose the superinstructions of the interpreter, and print them.
 
-The workloads of the benchmark across languages are run in an interpreter that counts, for each word of code, how often
-it is executed, and how often it jumps. All workloads weigh the same. What a run of instructions would save is estimated
-as the dispatches that it does without, and the waits: for the target of a jump inside the run, and for registers whose
-values are known.
+The programs in `training` are run in an interpreter that counts, for each word of code, how often it is executed, and
+how often it jumps. All programs weigh the same. What a run of instructions would save is estimated as the dispatches
+that it does without, and the waits: for the target of a jump inside the run, and for registers whose values are known.
 
 The choice is greedy. The run that saves most is taken, and what runs inside it is not counted again; then the next,
-until a run would save too little. Candidates are all runs of the code that was counted. The beginnings of
+until a run would save too little. Candidates are all runs that enough of the programs execute. The beginnings of
 functions that stand in `GUARDS` are taken before.
+
+The small programs of the tests are not among them: what they execute is mostly their top level, once. Nor is anything
+that is a workload of the benchmark across languages in another size.
 """
 
 from __future__ import annotations
 
 import argparse
 import ctypes
+import heapq
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 from unittest.mock import patch
 
 import numpy
 
 from allocators import PageAlloc
-from benchmarks.languages_benchmark import SOURCES, WORKLOADS
 from garden.bytecode import ops as bytecode
 from garden.bytecode.superinstructions import (
     AHEAD,
+    CODES,
+    FIRST,
     GUARDS,
     OPCODE,
     OTHER,
@@ -49,9 +54,18 @@ from garden.pipeline import Compilation, StageAllocators
 from garden.source import Source
 from garden.std import STANDARD
 
+#: None of these is reported anywhere: what is chosen on a program looks better there than it is.
+TRAINING = tuple(sorted((Path(__file__).parent / "training").glob("*.garden")))
+
 # What is saved, in dispatches, where a jump stays in the run, and where the value of an operand is known.
 WAIT_FOR_TARGET = 1.0
 WAIT_FOR_VALUE = 0.25
+# What is chosen: so many runs beside the guards at most, of so many words at most, that save such a part of all
+# dispatches at least, and that so many programs execute.
+MOST = CODES - FIRST - len(GUARDS)
+LONGEST = 6
+LEAST = 0.001
+PROGRAMS = 2
 # Jumps further than this count as leaving the run.
 LONGEST_SKIP = 4
 
@@ -87,9 +101,9 @@ class Profile(NamedTuple):
     jumps: list[float]
 
 
-def profile(workload: str, object: bytes) -> Profile:
-    """Run a workload; counts are parts of all instructions that it executes."""
-    source = Source(workload, (SOURCES / f"{workload}.garden").read_bytes())
+def profile(path: Path, object: bytes) -> Profile:
+    """Run a program; counts are parts of all instructions that it executes."""
+    source = Source(path.name, path.read_bytes())
     with StageAllocators() as allocators, Compilation(source, allocators, STANDARD) as compilation:
         code = compilation.emit()
         words: list[int] = code.words.view.tolist()
@@ -232,35 +246,42 @@ def candidates(profiles: Sequence[Profile], longest: int, least: float) -> set[R
     return found
 
 
-def choose(profiles: Sequence[Profile], *, most: int, longest: int, least: float) -> list[tuple[Run, float]]:
-    """At most `most` runs beside `GUARDS`, each with what it saves, at least `least`."""
+def occurs(run: Run, profile: Profile) -> bool:
+    """Whether a program executes a run."""
+    return any([count and matches(profile.words, index, run) for index, count in enumerate(profile.counts)])
+
+
+def choose(
+    profiles: Sequence[Profile],
+    *,
+    most: int = MOST,
+    longest: int = LONGEST,
+    least: float = LEAST,
+    programs: int = PROGRAMS,
+) -> list[tuple[Run, float]]:
+    """At most `most` runs beside `GUARDS` that so many programs execute, each with what it saves, at least `least`."""
     runs = [parse(guard) for guard in GUARDS]
     costs = [cost(profile, runs) for profile in profiles]
-    # Only some programs have a run in them.
-    pending = {
-        run: [
-            number
-            for number, profile in enumerate(profiles)
-            if any([matches(profile.words, index, run) for index in range(len(profile.words))])
-        ]
-        for run in candidates(profiles, longest, least)
-    }
+    pending: dict[Run, list[int]] = {}
+    for run in sorted(candidates(profiles, longest, least)):
+        numbers = [number for number, profile in enumerate(profiles) if occurs(run, profile)]
+        if len(numbers) >= programs:
+            pending[run] = numbers
+    # A run that is taken makes others save less, hardly ever more: what one has saved before bounds what it saves now.
+    bounds = [(-float(len(profiles)), number, run) for number, run in enumerate(pending)]
     chosen: list[tuple[Run, float]] = []
-    while len(chosen) < most and pending:
-        best, gain, best_costs = None, least * len(profiles), costs
-        for run, numbers in pending.items():
-            with_run = costs.copy()
-            for number in numbers:
-                with_run[number] = cost(profiles[number], [*runs, run])
-            if sum(costs) - sum(with_run) > gain:
-                best, gain, best_costs = run, sum(costs) - sum(with_run), with_run
-        if best is None:
-            break
-        runs.append(best)
-        costs = best_costs
-        del pending[best]
-        chosen.append((best, gain / len(profiles)))
-        print(f'    "{show(best)}",  # {gain / len(profiles):.3f}', flush=True)
+    while len(chosen) < most and bounds and -bounds[0][0] > least * len(profiles):
+        _, number, run = heapq.heappop(bounds)
+        with_run = costs.copy()
+        for place in pending[run]:
+            with_run[place] = cost(profiles[place], [*runs, run])
+        gain = sum(costs) - sum(with_run)
+        if bounds and gain < -bounds[0][0]:
+            heapq.heappush(bounds, (-gain, number, run))
+        elif gain > least * len(profiles):
+            runs.append(run)
+            costs = with_run
+            chosen.append((run, gain / len(profiles)))
     return chosen
 
 
@@ -274,20 +295,27 @@ def show(run: Run) -> str:
     return " ".join(words)
 
 
+def training_profiles(target: str) -> dict[str, Profile]:
+    """What the training programs execute, by name."""
+    with patch.object(interpreter, "Handler", CountingHandler):
+        text = interpreter.interpreter_text(target, RuntimeFunctions(target), ())
+    object = compile_text(f"{text}@counters = hidden global ptr null\n", target)
+    return {path.stem: profile(path, object) for path in TRAINING}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.superinstructions", description=__doc__)
-    parser.add_argument("--most", type=int, default=128 - len(GUARDS), help="how many beside the guards")
-    parser.add_argument("--longest", type=int, default=6, help="how many words in one")
-    parser.add_argument("--least", type=float, default=0.001, help="the part of all dispatches that one must save")
+    parser.add_argument("--most", type=int, default=MOST, help="how many beside the guards")
+    parser.add_argument("--longest", type=int, default=LONGEST, help="how many words in one")
+    parser.add_argument("--least", type=float, default=LEAST, help="the part of all dispatches that one must save")
+    parser.add_argument("--programs", type=int, default=PROGRAMS, help="how many programs must execute one")
     options = parser.parse_args()
     target = host_target()
     if target is None:
         raise SystemExit("there is no native code for this system")
-    with patch.object(interpreter, "Handler", CountingHandler):
-        text = interpreter.interpreter_text(target, RuntimeFunctions(target), ())
-    object = compile_text(f"{text}@counters = hidden global ptr null\n", target)
-    profiles = [profile(workload, object) for workload in WORKLOADS]
-    choose(profiles, most=options.most, longest=options.longest, least=options.least)
+    profiles = list(training_profiles(target).values())
+    for run, gain in choose(profiles, **vars(options)):
+        print(f'    "{show(run)}",  # {gain:.3f}')
 
 
 if __name__ == "__main__":

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import pytest
 
-from allocators import Arena, PageAlloc
+from allocators import Arena, Block, Layout, PageAlloc
+from allocators.adaptors.adaptor import Adaptor
 from allocators.collections import Interner
 from allocators.stack import StackAlloc
 from garden.bytecode import ops
@@ -37,6 +38,7 @@ from garden.syntax.ast import Ast
 from garden.syntax.tokens import Tokens
 from garden.types.program import CheckedProgram
 from garden.types.types import Int
+from garden.vm.heap import FIRST_CHUNK
 from garden.vm.machine import ReferenceMachine
 from tests.support.encoding import encode_imm16
 
@@ -47,6 +49,11 @@ RUNS: Final = [parse(text) for text in SUPERINSTRUCTIONS]
 REGISTERS: Final = 5
 CONSTANTS: Final = (4609434218613702656, -7, 3, 0, 0, -2, 3, 77, 10, 11, 12)
 TABLE: Final = 4
+#: Always has the address of `MEMORY_BYTES` bytes. The words in their first half are that address, too.
+MEMORY: Final = 15
+MEMORY_BYTES: Final = 64
+#: The operands that are addresses, as their places in a word.
+ADDRESSES: Final = {ops.LOAD: (2,), ops.STORE: (1,), ops.COPY: (1, 2)}
 
 
 def random_word(code: int, target: int) -> int:
@@ -63,6 +70,14 @@ def random_word(code: int, target: int) -> int:
         ops.SLOT: random.randrange(3),
         ops.HOST: 0,
     }.get(entry.imm, 2 if code == ops.DROP else 0)
+    if code in ADDRESSES:
+        # What is loaded may be an address, and what is stored may not.
+        half = MEMORY_BYTES // 2
+        imm = {
+            ops.LOAD: random.choice([0, half - 8, half, MEMORY_BYTES - 8]),
+            ops.STORE: random.choice([half, MEMORY_BYTES - 8]),
+            ops.COPY: half,
+        }[code]
     if entry.b == ops.IMM16:
         return encode_imm16(code, fields[0], random.choice([0, 1, 2, -1]), imm)
     return encode(code, fields[0], fields[1], fields[2], imm)
@@ -102,11 +117,29 @@ def best(words: list[int], start: int) -> int:
     return max(fitting)[1] if fitting else words[start] & 0xFF
 
 
+class SameMemory(Adaptor[Arena[PageAlloc]]):
+    """Gives the heaps of machines the same memory, one after the other: so addresses of theirs can be compared."""
+
+    def __init__(self, parent: Arena[PageAlloc]) -> None:
+        super().__init__(parent)
+        self.chunk = parent.allocate(Layout(FIRST_CHUNK, 8))
+
+    def allocate(self, layout: Layout) -> Block:
+        if layout.size != FIRST_CHUNK:
+            return self.parent.allocate(layout)
+        self.chunk.view[:FIRST_CHUNK] = bytes(FIRST_CHUNK)
+        return self.chunk
+
+    def deallocate(self, block: Block, layout: Layout) -> None:
+        if block is not self.chunk:
+            self.parent.deallocate(block, layout)
+
+
 class Bench:
     """Makes machines of words. A function 1 begins at the first of them and has ten parameters."""
 
     def __init__(self) -> None:
-        self.allocator = Arena(PageAlloc())
+        self.allocator = SameMemory(Arena(PageAlloc()))
         symbols: Interner[Any] = Interner(self.allocator)
         symbols.intern(b"")
         ast = Ast(self.allocator, Source("test", b""), symbols, Tokens(self.allocator))
@@ -170,25 +203,35 @@ def test_there_is_one_way_to_every_word_of_a_run(text: str) -> None:
     assert ways[-1] <= 1
 
 
-#: Words for what is popped.
-BEFORE: Final = [encode(ops.PUSH3, 5, 6, 7), encode(ops.PUSH3, 8, 9, 5)]
+def before(run: Run) -> list[int]:
+    """Words that make the memory, and push what is popped; that is an address where the run may take it for one."""
+    words = [encode(ops.ALLOC, MEMORY, imm=MEMORY_BYTES)]
+    for index in range(MEMORY_BYTES // 8):
+        value = MEMORY if index < MEMORY_BYTES // 16 else 5 + index
+        words.append(encode(ops.STORE, MEMORY, value, imm=8 * index))
+    known = any([step.back[place - 1] for step in run for place in ADDRESSES.get(step.code, ())])
+    pushed = [MEMORY] * 6 if known else [5, 6, 7, 8, 9, 5]
+    return [*words, encode(ops.PUSH3, *pushed[:3]), encode(ops.PUSH3, *pushed[3:])]
 
 
-def planted(run: Run) -> list[int]:
-    """`BEFORE`, then words that are a run, then a HALT, and places to jump to, which tell that control was there."""
-    words = list(BEFORE)
-    end = len(words) + len(run)
+def planted(run: Run) -> tuple[list[int], int]:
+    """Words that are a run, and where it begins. Then come a HALT, and places to jump to, which tell that control was
+    there."""
+    words = before(run)
+    start = len(words)
+    end = start + len(run)
     for step in run:
         target = len(words) + step.skip if step.skip else random.choice([end + 1, end + 3])
         word = random_word(step.code, target)
-        for place, back in enumerate(step.back, 1):
-            if back:
-                word = word & ~(0xFF << 8 * place) | (words[-back] >> 8 & 0xFF) << 8 * place
+        registers = dict.fromkeys(ADDRESSES.get(step.code, ()), MEMORY)
+        registers |= {place: words[-back] >> 8 & 0xFF for place, back in enumerate(step.back, 1) if back}
+        for place, register in registers.items():
+            word = word & ~(0xFF << 8 * place) | register << 8 * place
         words.append(word)
     words.append(encode(ops.HALT))
     for mark in (20, 21):
         words += [encode(ops.LOAD_IMM, mark, imm=1), encode(ops.RET)]
-    return words
+    return words, start
 
 
 def outcome(machine: Any, arguments: list[int]) -> tuple[object, list[int]]:
@@ -204,8 +247,8 @@ def outcome(machine: Any, arguments: list[int]) -> tuple[object, list[int]]:
 def test_a_superinstruction_does_what_its_instructions_do(bench: Bench, run: Run) -> None:
     done = 0
     while done < 20:
-        words = planted(run)
-        if not begins(words, len(BEFORE), run):
+        words, start = planted(run)
+        if not begins(words, start, run):
             continue
         done += 1
         code = bench.code(words)
@@ -213,9 +256,11 @@ def test_a_superinstruction_does_what_its_instructions_do(bench: Bench, run: Run
         stacks = [StackAlloc(bytearray(128)), StackAlloc(bytearray(128))]
         with ReferenceMachine(code, bench.allocator, RunOptions(spill=stacks[0])) as machine:
             expected = outcome(machine, arguments)
+            memory = bytes(bench.allocator.chunk.view)
         with bench.machine(code, spill=stacks[1]) as native:
             assert [word & 0xFF for word in code.words.view] == [best(words, pc) for pc in range(len(words))]
             assert outcome(native, arguments) == expected, (words, arguments)
+            assert bytes(bench.allocator.chunk.view) == memory
         assert stacks[0].pop_all(stacks[0].depth) == stacks[1].pop_all(stacks[1].depth)
         assert code.words.view.tolist() == words
 
