@@ -74,6 +74,11 @@ _SOFT_HYPHEN: Final = "\xad"
 _FIRST_VOWEL: Final = "\u1160"
 _LAST_FINAL: Final = "\u11ff"
 
+#: Styles of a terminal.
+BOLD: Final = "\x1b[1m"
+RED: Final = "\x1b[31m"
+PLAIN: Final = "\x1b[0m"
+
 #: Bytes of a source line to show; of a longer line, the part around the error.
 MAX_SHOWN: Final = 240
 
@@ -117,7 +122,7 @@ class Diagnostic:
         # Tabs stay tabs, so that the underline lines up whatever their width.
         indent = "".join(["\t" if char == "\t" else " " * width(char) for char in before])
         underline = "~" * max(1, sum([width(char) for char in marked]))
-        red, bold, plain = ("\x1b[31m", "\x1b[1m", "\x1b[0m") if color else ("", "", "")
+        red, bold, plain = (RED, BOLD, PLAIN) if color else ("", "", "")
         lines = [
             f"{bold}{source.name}:{line}:{column}: {red}{self.code}{plain}{bold}: {self.message}{plain}",
             before + after,

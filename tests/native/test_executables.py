@@ -6,14 +6,17 @@ With GARDEN_LONG=1 in the environment, all test programs that can be built are, 
 from __future__ import annotations
 
 import os
+import pty
 import resource
 import shutil
 import signal
 import struct
 import subprocess
 import time
+import tty
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -187,6 +190,47 @@ def test_every_message_is_shown_as_python_shows_it(
     error = trap(message, a, b, c)
     assert found.stderr.decode() == Diagnostic(error.code, error.message, offset, 0).render(hard_source) + "\n"
     assert (found.returncode, found.stdout) == (1, b"")
+
+
+def on_terminal(path: Path, **options: Any) -> str:
+    """What an executable says to a terminal that is its standard error; it has room for all of it."""
+    terminal, error = pty.openpty()
+    try:
+        tty.setraw(error)
+        subprocess.run([path], stdout=subprocess.DEVNULL, stderr=error, timeout=60, **options)
+        return os.read(terminal, 4096).decode()
+    finally:
+        os.close(error)
+        os.close(terminal)
+
+
+@needs_native
+@pytest.mark.parametrize(
+    ("variables", "color"),
+    [
+        ({}, True),
+        ({"NO_COLOR": ""}, True),
+        ({"NO_COLOR": "1"}, False),
+        ({"NO_COLO": "1", "NO_COLORS": "1", "A": "NO_COLOR=1"}, True),
+    ],
+)
+def test_a_terminal_gets_the_colours_that_python_shows(
+    trapping: Path, hard_source: Source, variables: dict[str, str], color: bool
+) -> None:
+    for message in range(1, len(MESSAGES) + 1):
+        words = (message, OFFSETS[message], 1, 2, 3)
+        error = trap(*words[:1], *words[2:])
+        expected = Diagnostic(error.code, error.message, words[1], 0).render(hard_source, color=color) + "\n"
+        assert on_terminal(trapping, input=struct.pack("<5q", *words), env=variables) == expected
+
+
+@needs_native
+@pytest.mark.parametrize("length", [1000, 1270, 1290, 4000])
+def test_a_name_of_any_length_is_shown(builder: Builder, length: int) -> None:
+    # Each of these bytes takes six characters.
+    source = Source("\udcff" * length, b"1 / 0\n")
+    expected = Diagnostic("T0001", "division by zero", 2, 0).render(source) + "\n"
+    assert run(builder.build(source)).stderr == expected.encode(errors="backslashreplace")
 
 
 # Calls that only Python can serve.

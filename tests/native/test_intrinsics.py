@@ -22,7 +22,7 @@ from garden.native.codegen.intrinsics import (
     powers_table,
 )
 from garden.native.codegen.runtime import runtime_ir
-from garden.native.codegen.system_calls import INTRINSICS
+from garden.native.codegen.system_calls import INTRINSICS, LAUNCHER
 from garden.native.context import FIELDS
 from garden.std import STANDARD
 from garden.types.types import Bool, Double, Void
@@ -127,7 +127,7 @@ def compiled() -> Iterator[Callable[..., int]]:
     binding = pytest.importorskip("llvmlite.binding")
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
-    elsewhere = {name for name, _, _ in INTRINSICS}
+    elsewhere = {name for name, _, _ in (*INTRINSICS, *LAUNCHER)}
     chosen = [
         function
         for function in MEMORY.functions

@@ -190,7 +190,7 @@ class Body:
         """Add the text of an intrinsic, and return the name of its result, 0 where it has none."""
         self._count += 1
         result = f"%t{self._count}"
-        filled = text.format(r=result, u=f".{self._count}", **dict(zip("ab", arguments, strict=False)))
+        filled = text.format(r=result, u=f".{self._count}", **dict(zip("abc", arguments, strict=False)))
         for line in filled.splitlines():
             self.line(line)
         return result if "{r}" in text else "0"

@@ -12,7 +12,8 @@ given, calls the function, and returns what that does. `garden_leave()` returns 
 from anywhere, with all frames between dropped. `garden_request(kind, a, b)` calls the host, on the stack that the
 context names, and leaves unless the host has set `trap` to 0, so that a host that fails on its way ends the run.
 
-Of executables only: `garden_system(number, a, b, c, d, e)` is a system call, whose sixth argument is 0, and
+Of executables only: `_start` is where the system begins a process; it calls `garden_main(words)` with the address of
+what is on the stack then. `garden_system(number, a, b, c, d, e)` is a system call, whose sixth argument is 0, and
 `garden_handled()` is where the handler of a signal returns to.
 """
 # Not compiled: it is not worth the time that compiling takes.
@@ -26,7 +27,7 @@ from garden.native.context import FIELD
 from garden.native.target import AARCH64, X86_64
 
 ENTRY: Final = ("garden_enter", "garden_leave", "garden_request")
-SYSTEM: Final = ("garden_system", "garden_handled")
+SYSTEM: Final = ("_start", "garden_system", "garden_handled")
 
 _LINES: Final = {
     X86_64: """
@@ -91,6 +92,13 @@ _LINES: Final = {
         488d0d      lea rcx, [rip + to_garden_leave]
         480309      add rcx, [rcx]
         ffe1        jmp rcx
+
+        _start:
+        4889e7      mov rdi, rsp
+        4883e4f0    and rsp, -16
+        488d05      lea rax, [rip + to_garden_main]
+        480300      add rax, [rax]
+        ffd0        call rax
 
         garden_system:
         4889f8      mov rax, rdi
@@ -185,6 +193,13 @@ _LINES: Final = {
         8b0a0129  add x9, x9, x10
         d61f0120  br x9
 
+        _start:
+        910003e0  mov x0, sp
+        10000009  adr x9, to_garden_main
+        f940012a  ldr x10, [x9]
+        8b0a0129  add x9, x9, x10
+        d63f0120  blr x9
+
         garden_system:
         aa0003e8  mov x8, x0
         aa0103e0  mov x0, x1
@@ -207,6 +222,7 @@ _TYPES: Final = {
     "garden_enter": ("i64", "ptr, i64, i64"),
     "garden_leave": ("void", ""),
     "garden_request": ("i64", "i64, i64, i64"),
+    "_start": ("void", ""),
     "garden_system": ("i64", "i64, i64, i64, i64, i64, i64"),
     "garden_handled": ("void", ""),
 }

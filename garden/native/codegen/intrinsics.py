@@ -1,10 +1,10 @@
 """Intrinsics: the operations of the runtime that garden programs lack, as a package `memory` with one LLVM text per
 function.
 
-Only the runtime imports it (see `garden.native.codegen.runtime`). An address is an Int. `LLVM` has the text of a
-call: `{r}` is the name of the result, `{a}` and `{b}` those of the arguments, and `{u}` a number that is unique in the
-function, for names inside the text. `%where` is the last parameter of every function of the runtime, the position in
-the program's source at which traps are reported.
+Only the runtime and the launcher import it (see `garden.native.codegen.runtime`). An address is an Int. `LLVM` has the
+text of a call: `{r}` is the name of the result, `{a}`, `{b}` and `{c}` those of the arguments, and `{u}` a number that
+is unique in the function, for names inside the text. `%where` is the last parameter of every function of the runtime,
+the position in the program's source at which traps are reported.
 
 For every word of the context there are `context_NAME()` and `set_NAME(word)`, and for every message of
 `garden.traps` a `trap_NAME` with as many parameters as the text has words, of which the third is left in the context
@@ -25,7 +25,7 @@ from garden.native import context
 from garden.native.codegen import system_calls
 from garden.native.codegen.body import field
 from garden.traps import MESSAGES
-from garden.types.types import Bool, Double, Int, Type, Void
+from garden.types.types import Bool, Double, Int, Str, Type, Void
 from garden.vm.heap import MAX_STR_BYTES
 
 #: Slices of the CRC-32 table, one for each byte of a word.
@@ -141,11 +141,13 @@ _EFFECTS: Final[tuple[tuple[str, Type, str], ...]] = (
     ("load", Int, _POINTER + "{r} = load i64, ptr %p{u}, align 1"),
     ("load8", Int, _POINTER + "%w{u} = load i8, ptr %p{u}\n{r} = zext i8 %w{u} to i64"),
     ("store", Void, _POINTER + "store i64 {b}, ptr %p{u}, align 1"),
+    # Of a constant Str: the runtime itself has none.
+    ("address", Int, "{r} = add i64 {a}, 0"),
     ("store8", Void, _POINTER + "%w{u} = trunc i64 {b} to i8\nstore i8 %w{u}, ptr %p{u}"),
 )
 
-#: Parameters of what has doubles among them.
-_DOUBLES: Final = ("bits", "sqrt")
+#: Parameters of what takes no Ints.
+_PARAMETERS: Final = {"bits": Double, "sqrt": Double, "address": Str}
 
 
 def _requests() -> Iterator[tuple[str, Type, str]]:
@@ -176,14 +178,17 @@ def machine_code_only(*arguments: Any) -> Any:
 
 
 def _function(name: str, result: Type, text: str, pure: bool) -> HostFunction:
-    type = Double if name in _DOUBLES else Int
-    parameters = tuple([(letter, type) for letter in "ab" if f"{{{letter}}}" in text])
+    type = _PARAMETERS.get(name, Int)
+    parameters = tuple([(letter, type) for letter in "abc" if f"{{{letter}}}" in text])
     return HostFunction("memory", name, parameters, result, machine_code_only, pure=pure, words=True)
 
 
 _ALL: Final = (
     *[(row, True) for row in _PURE],
-    *[(row, False) for row in (*_EFFECTS, *_requests(), *_fields(), *_traps(), *system_calls.INTRINSICS)],
+    *[
+        (row, False)
+        for row in (*_EFFECTS, *_requests(), *_fields(), *_traps(), *system_calls.INTRINSICS, *system_calls.LAUNCHER)
+    ],
 )
 
 #: The text that stands for a call, by the name of the function.
@@ -192,9 +197,9 @@ LLVM: Final[dict[str, str]] = {name: text for (name, _, text), _ in _ALL}
 #: Functions of the runtime that stay out of those that call them, since these hardly ever do, and are shorter without.
 OUT_OF_LINE: Final = ("add_word", "add_pair")
 
-#: What the runtime imports. It is none of the standard packages, so programs cannot.
+#: What the runtime and the launcher import. It is none of the standard packages, so programs cannot.
 MEMORY: Final = Package(
     "memory",
-    "Memory, bits, and the way out, for the runtime alone.",
+    "Memory, bits, and the way out, for what runs below programs.",
     [_function(name, result, text, pure) for (name, result, text), pure in _ALL],
 )

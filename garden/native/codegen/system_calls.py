@@ -2,6 +2,7 @@
 
 They are more of the functions that `garden.native.codegen.intrinsics` describes: calls of the system, and what the
 executable carries with it. `host.garden` is made of them; what they refer to is in `garden.native.executable.system`.
+Those of `LAUNCHER` are for `launcher.garden` and refer to `garden.native.executable.launcher`.
 """
 # Not compiled: it is not worth the time that compiling takes.
 
@@ -35,7 +36,7 @@ NUMBERS_CARRIED: Final = (
     "name_bytes",
     "widths_bytes",
 )
-TEXTS_CARRIED: Final = ("source", "name", "messages", "errors", "failure", "no_stack", "widths")
+TEXTS_CARRIED: Final = ("source", "name", "messages", "errors", "failure", "no_stack", "widths", "styles", "no_color")
 
 _CONSTANTS: Final = {
     "first_chunk": FIRST_CHUNK,
@@ -57,12 +58,54 @@ def system_call(name: str, *arguments: str | int, result: str = "{r}", unique: s
     return f"{number} = load i64, ptr @system.{name}\n{result} = call i64 @garden_system(i64 {number}, {words})"
 
 
+_STATUS: Final = "ptrtoint (ptr @launcher.status to i64)"
+_EMPTY: Final = "ptrtoint (ptr @launcher.empty to i64)"
+#: In place of the descriptor of a folder, the working directory.
+_AT_FDCWD: Final = -100
+_AT_EMPTY_PATH: Final = 0x1000
+#: Kind, mode, owner and size. The layout of what `statx` tells is the same on every machine.
+_STATX_WANTED: Final = 0x20B
+
+#: Texts that the launcher carries with it, each with a zero byte at its end.
+LAUNCHER_TEXTS: Final = ("target", "build_id", "python", "failure")
+
+
+def _open(flags: str, directory: str | int, path: str) -> str:
+    """Open a file with flags whose numbers depend on the target."""
+    return f"%flags{{u}} = load i64, ptr @launcher.{flags}\n{system_call('openat', directory, path, '%flags{u}')}"
+
+
+#: The same for the launcher. A path is the address of a text that ends with a zero byte.
+LAUNCHER: Final[tuple[tuple[str, Type, str], ...]] = (
+    ("open_source", Int, _open("source_flags", _AT_FDCWD, "{a}")),
+    ("open_directory", Int, _open("directory_flags", _AT_FDCWD, "{a}")),
+    # A file of a directory that is open.
+    ("open_program", Int, _open("program_flags", "{a}", "{b}")),
+    ("close", Void, system_call("close", "{a}", result="%ignored{u}")),
+    ("read", Int, system_call("read", "{a}", "{b}", "{c}")),
+    # The status of what a path leads to, or of an open file, goes to `launcher_status()`.
+    ("get_status", Int, system_call("statx", _AT_FDCWD, "{a}", 0, _STATX_WANTED, _STATUS)),
+    ("get_file_status", Int, system_call("statx", "{a}", _EMPTY, _AT_EMPTY_PATH, _STATX_WANTED, _STATUS)),
+    ("get_own_path", Int, system_call("readlinkat", _AT_FDCWD, "ptrtoint (ptr @launcher.itself to i64)", "{a}", "{b}")),
+    ("get_user", Int, system_call("geteuid")),
+    # Become another program, with these arguments and this environment. They return if that is impossible.
+    ("execute", Void, system_call("execve", "{a}", "{b}", "{c}", result="%ignored{u}")),
+    (
+        "execute_file",
+        Void,
+        system_call("execveat", "{a}", _EMPTY, "{b}", "{c}", _AT_EMPTY_PATH, result="%ignored{u}"),
+    ),
+    ("launcher_status", Int, f"{{r}} = add i64 0, {_STATUS}"),
+    ("launcher_memory", Int, "{r} = ptrtoint ptr @launcher.memory to i64"),
+    *[(f"launcher_{name}", Int, f"{{r}} = ptrtoint ptr @launcher.{name} to i64") for name in LAUNCHER_TEXTS],
+)
+
 #: Name, type of the result, and text: see `garden.native.codegen.intrinsics`.
 INTRINSICS: Final[tuple[tuple[str, Type, str], ...]] = (
     ("write_output", Int, system_call("write", 1, "{a}", "{b}")),
     ("write_error", Int, system_call("write", 2, "{a}", "{b}")),
-    # Whether standard output is a terminal: then the result is 0, and what `a` is the address of is overwritten.
-    ("get_terminal", Int, system_call("ioctl", 1, _TCGETS, "{a}")),
+    # Whether a descriptor is a terminal: then the result is 0, and what `b` is the address of is overwritten.
+    ("get_terminal", Int, system_call("ioctl", "{a}", _TCGETS, "{b}")),
     # Wait until a non-blocking file has room, or has failed.
     (
         "wait_for",
@@ -75,6 +118,8 @@ INTRINSICS: Final[tuple[tuple[str, Type, str], ...]] = (
     ("unmap", Void, system_call("munmap", "{a}", "{b}", result="%ignored{u}")),
     # Ends the run since the output cannot be written, with the number of the error.
     ("fail", Void, f"call fastcc void @garden_trap(i64 {context.FAILED}, i64 %where, i64 {{a}}, i64 0)"),
+    # What the stack began with: the count of arguments, the arguments, 0, the environment, 0.
+    ("executable_words", Int, "{r} = load i64, ptr @executable.words"),
     ("output_buffer", Int, "{r} = ptrtoint ptr @output_buffer to i64"),
     ("executable_constants", Int, "{r} = ptrtoint ptr @executable.constants to i64"),
     *[(f"executable_{name}", Int, f"{{r}} = load i64, ptr @executable.{name}") for name in NUMBERS_CARRIED],

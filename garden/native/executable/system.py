@@ -3,9 +3,9 @@
 `system_text` has the definitions that the intrinsics of `garden.native.codegen.system_calls` refer to, the entry point,
 and the libc functions that LLVM assumes.
 
-The executable starts at `_start`, on the stack of the system. The program has its own stack, since the size of that one
-cannot be chosen. SIGINT goes to `garden_interrupt`, unless it is ignored. SIGPIPE is
-ignored: writing fails instead, so that a reader of standard error that has gone does not change how a program ends.
+The executable starts on the stack of the system. The program has its own stack, since the size of that one cannot be
+chosen. SIGINT goes to `garden_interrupt`, unless it is ignored. SIGPIPE is ignored: writing fails instead, so that a
+reader of standard error that has gone does not change how a program ends.
 """
 # Not compiled: it is not worth the time that compiling takes.
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from garden.diagnostics import width
+from garden.diagnostics import BOLD, PLAIN, RED, width
 from garden.native.codegen.body import field
 from garden.native.codegen.entry import SYSTEM, functions_text
 from garden.native.codegen.system_calls import KNOWN_ERRORS, NUMBERS_CARRIED, TEXTS_CARRIED, system_call
@@ -26,9 +26,17 @@ HOST_FUNCTIONS: Final = ("map_stack", "prepare", "flush", "finish", "serve")
 
 #: Numbers of the calls of Linux.
 _NUMBERS: Final = {
-    X86_64: {"write": 1, "mmap": 9, "munmap": 11, "rt_sigaction": 13, "ioctl": 16, "exit_group": 231, "ppoll": 271},
-    AARCH64: {"write": 64, "mmap": 222, "munmap": 215, "rt_sigaction": 134, "ioctl": 29, "exit_group": 94, "ppoll": 73},
-}
+    X86_64: {
+        "read": 0, "write": 1, "close": 3, "mmap": 9, "munmap": 11, "rt_sigaction": 13, "ioctl": 16, "execve": 59,
+        "geteuid": 107, "exit_group": 231, "openat": 257, "readlinkat": 267, "ppoll": 271, "execveat": 322,
+        "statx": 332,
+    },
+    AARCH64: {
+        "read": 63, "write": 64, "close": 57, "mmap": 222, "munmap": 215, "rt_sigaction": 134, "ioctl": 29,
+        "execve": 221, "geteuid": 175, "exit_group": 94, "openat": 56, "readlinkat": 78, "ppoll": 73, "execveat": 281,
+        "statx": 291,
+    },
+}  # fmt: skip
 _SIGINT: Final = 2
 _SIGPIPE: Final = 13
 _SIG_IGN: Final = 1
@@ -62,18 +70,26 @@ def system_text(
         _lines(["garden: cannot write the output: error "]),
         _lines(["garden: no memory for the stack"]),
         widths,
+        _lines([BOLD, RED, PLAIN]),
+        _lines(["NO_COLOR="]),
     )
     carried = [
-        *[f"@system.{call} = internal constant i64 {number}\n" for call, number in _NUMBERS[target].items()],
+        numbers_text(target),
         *[
             f"@executable.{name} = internal constant i64 {number}\n"
             for name, number in zip(NUMBERS_CARRIED, numbers, strict=True)
         ],
-        *[_text(f"executable.{name}", text) for name, text in zip(TEXTS_CARRIED, texts, strict=True)],
+        *[bytes_text(f"executable.{name}", text) for name, text in zip(TEXTS_CARRIED, texts, strict=True)],
         "@executable.wanted = internal global i64 0\n",
+        "@executable.words = internal global i64 0\n",
         f'@executable.constants = internal alias i64, ptr @"{constants}"\n',
     ]
-    return "".join([*carried, functions_text(target, SYSTEM), _start_text(entry), _LIBC])
+    return "".join([*carried, functions_text(target, SYSTEM), _main_text(entry), LIBC])
+
+
+def numbers_text(target: str) -> str:
+    """The LLVM text of the numbers of the system calls."""
+    return "".join([f"@system.{call} = internal constant i64 {number}\n" for call, number in _NUMBERS[target].items()])
 
 
 def _widths(source: bytes) -> bytes:
@@ -86,7 +102,8 @@ def _lines(texts: list[str]) -> bytes:
     return "".join([f"{text}\n" for text in texts]).encode()
 
 
-def _text(name: str, text: bytes) -> str:
+def bytes_text(name: str, text: bytes) -> str:
+    """The LLVM text of a constant of so many bytes."""
     contents = "".join([chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:02X}" for byte in text])
     return f'@{name} = internal constant [{len(text)} x i8] c"{contents}"\n'
 
@@ -94,7 +111,7 @@ def _text(name: str, text: bytes) -> str:
 _OLD_ACTION: Final = "ptrtoint (ptr @executable.old_action to i64)"
 
 
-def _start_text(entry: str) -> str:
+def _main_text(entry: str) -> str:
     new = "ptrtoint (ptr @executable.action to i64)"
     ignore = "ptrtoint (ptr @executable.ignore to i64)"
     return f"""\
@@ -113,8 +130,9 @@ define internal i64 @executable_run(i64 %argument) {{
   %flushed = call fastcc i64 @"rt.flush"(i64 0)
   ret i64 0
 }}
-define void @_start() noreturn nounwind "stackrealign" {{
+define hidden void @garden_main(i64 %words) noreturn nounwind {{
 start:
+  store i64 %words, ptr @executable.words
   %stack = call fastcc i64 @"rt.map_stack"(i64 0)
   %none = icmp eq i64 %stack, 0
   br i1 %none, label %end, label %run
@@ -142,7 +160,7 @@ end:
 
 #: The functions that LLVM calls, and those that it makes of others, though no library is there. Without the attribute,
 #: it would find out what the loops do, and call the function that they are in.
-_LIBC: Final = """\
+LIBC: Final = """\
 @memcpy = hidden alias ptr (ptr, ptr, i64), ptr @memmove
 define hidden ptr @memmove(ptr %to, ptr %from, i64 %count) nounwind "no-builtins" {
 start:
