@@ -1,6 +1,6 @@
 """Become: replace the process of the `garden` command by the program.
 
-A plain run, without figures, limits or colour, needs no Python once the program is compiled. So the command builds an
+A plain run, without figures or limits, needs no Python once the program is compiled. So the command builds an
 executable (`garden.native.executable.aot`), caches it, and lets the system replace the process by it: process number,
 files and environment stay, and the cost of starting a machine inside Python is gone. Output, trap messages and exit
 code are the same either way.
@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 import sys
 
-from garden.cli.report import color
 from garden.native.cache import digest
 from garden.native.fingerprint import fingerprint
 
@@ -36,8 +35,8 @@ def executable_key(source: Source, target: str, level: int) -> bytes:
 
 
 def can_become() -> bool:
-    """Whether the system supports this, and no colours are wanted, which executables lack."""
-    return hasattr(os, "memfd_create") and os.execve in os.supports_fd and not color()
+    """Whether the system supports this."""
+    return hasattr(os, "memfd_create") and os.execve in os.supports_fd
 
 
 def become_kept(cache: Cache, key: bytes) -> None:
