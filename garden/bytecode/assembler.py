@@ -3,29 +3,26 @@
 Words and positions are written straight into the memory of `Code`, which is longer than the program until `finish`.
 Neighbouring pushes and pops are packed as they come, unless a jump may lead between them.
 """
-# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 
-from typing import Final, Generic, TypeVar
+from typing import Final
 
 from allocators import Allocator
 from allocators._mypyc import i64, mypyc_attr
 from garden.bytecode import ops as bytecode
 from garden.bytecode.code import Code
 
-A = TypeVar("A", bound=Allocator, covariant=True)
-
 _FIRST_WORDS: Final = 256
 
 
 @mypyc_attr(native_class=True)
-class Assembler(Generic[A]):
+class Assembler:
     """`pc` is where the next instruction goes, `position` the byte offset in the source that it comes from."""
 
     __slots__ = ("_label", "_limit", "_positions", "_words", "code", "pc", "position")
 
-    def __init__(self, code: Code[A]) -> None:
+    def __init__(self, code: Code[Allocator]) -> None:
         self.code: Final = code
         self.pc: i64 = 0
         self.position: i64 = 0

@@ -83,7 +83,7 @@ class Emitter(Generic[A, S]):
 
 
 @mypyc_attr(native_class=True)
-class _Emission(Generic[A, S]):
+class _Emission:
     """The emission of one program."""
 
     __slots__ = (
@@ -110,7 +110,7 @@ class _Emission(Generic[A, S]):
         "_when",
     )
 
-    def __init__(self, ir: Ir[Allocator], code: Code[A], scratch: S, registers: int) -> None:
+    def __init__(self, ir: Ir[Allocator], code: Code[Allocator], scratch: Allocator, registers: int) -> None:
         self._ir: Final = ir
         self._code: Final = code
         self._ops: Final = ir.op
@@ -121,27 +121,27 @@ class _Emission(Generic[A, S]):
         self._when: i64 = 0
         self._unless: i64 = 0
         # By block: its pc, the last of the jumps that wait for it, and the register that its own branch compares.
-        self._block_pcs: Vec[S] = Vec(scratch, "I")
-        self._block_chains: Vec[S] = Vec(scratch, "I")
-        self._subjects: Vec[S] = Vec(scratch, "B")
+        self._block_pcs: Vec[Allocator] = Vec(scratch, "I")
+        self._block_chains: Vec[Allocator] = Vec(scratch, "I")
+        self._subjects: Vec[Allocator] = Vec(scratch, "B")
         # By function: its pc, and the last of the calls that wait for it.
-        self._function_pcs: Vec[S] = Vec(scratch, "I")
-        self._function_chains: Vec[S] = Vec(scratch, "I")
-        self._tables: Vec[S] = Vec(scratch, "I")  # switch tables of the function, whose slots are still blocks
+        self._function_pcs: Vec[Allocator] = Vec(scratch, "I")
+        self._function_chains: Vec[Allocator] = Vec(scratch, "I")
+        self._tables: Vec[Allocator] = Vec(scratch, "I")  # switch tables of the function, whose slots are still blocks
         arguments = register_arguments(registers)
-        assembler: Assembler[A] = Assembler(code)
-        constants: ConstantPool[A, S] = ConstantPool(code, scratch)
-        order: BlockOrder[S] = BlockOrder(ir, scratch)
-        liveness: Liveness[S] = Liveness(ir, order, scratch, arguments)
-        places: Places[A, S] = Places(ir, assembler, constants, liveness, scratch, registers)
-        allocator: RegisterAllocator[A, S] = RegisterAllocator(ir, places, liveness, scratch, arguments)
-        self._assembler: Final[Assembler[A]] = assembler
-        self._constants: Final[ConstantPool[A, S]] = constants
-        self._order: Final[BlockOrder[S]] = order
-        self._liveness: Final[Liveness[S]] = liveness
-        self._places: Final[Places[A, S]] = places
-        self._registers: Final[RegisterAllocator[A, S]] = allocator
-        self._joins: Final[Joins[A, S]] = Joins(ir, order, places, allocator, liveness, scratch)
+        assembler: Assembler = Assembler(code)
+        constants: ConstantPool = ConstantPool(code, scratch)
+        order: BlockOrder = BlockOrder(ir, scratch)
+        liveness: Liveness = Liveness(ir, order, scratch, arguments)
+        places: Places = Places(ir, assembler, constants, liveness, scratch, registers)
+        allocator: RegisterAllocator = RegisterAllocator(ir, places, liveness, scratch, arguments)
+        self._assembler: Final[Assembler] = assembler
+        self._constants: Final[ConstantPool] = constants
+        self._order: Final[BlockOrder] = order
+        self._liveness: Final[Liveness] = liveness
+        self._places: Final[Places] = places
+        self._registers: Final[RegisterAllocator] = allocator
+        self._joins: Final[Joins] = Joins(ir, order, places, allocator, liveness, scratch)
         try:
             constants.prepare()
             order.prepare()
@@ -150,9 +150,9 @@ class _Emission(Generic[A, S]):
             allocator.prepare()
             self._joins.prepare()
             for by_block in (self._block_pcs, self._block_chains, self._subjects):
-                by_block.fill(0, ir.block_count)
+                by_block.fill_zero(ir.block_count)
             for by_function in (self._function_pcs, self._function_chains):
-                by_function.fill(0, ir.function_count)
+                by_function.fill_zero(ir.function_count)
         except BaseException:
             self.close()
             raise
@@ -183,12 +183,12 @@ class _Emission(Generic[A, S]):
         assembler.finish()
         self._constants.finish()
 
-    def _emit_function(self, function: int) -> None:
+    def _emit_function(self, function: i64) -> None:
         ir = self._ir
         assembler = self._assembler
         self._order.analyse(function)
         self._order.rank()
-        self._liveness.analyse(function)
+        self._liveness.analyse()
         self._function = function
         start = assembler.label()
         self._function_pcs.items[function] = start
@@ -201,7 +201,9 @@ class _Emission(Generic[A, S]):
         for index in range(last + 1):
             previous = block
             block = blocks[index]
-            self._following = blocks[index + 1] if index < last else 0
+            self._following = 0
+            if index < last:
+                self._following = blocks[index + 1]
             self._begin_block(block, previous)
             self._emit_block(block)
         # What the scan has found is used up exactly.
@@ -439,7 +441,7 @@ class _Emission(Generic[A, S]):
 
     # Tables.
 
-    def _key_range(self, cases: i64, is_str: bool) -> tuple[int, int]:
+    def _key_range(self, cases: i64, is_str: bool) -> tuple[i64, i64]:
         """The smallest and the greatest key of a switch or lookup list; (0, -1) if there is none."""
         pool = self._pool
         constants = self._constants
@@ -455,7 +457,7 @@ class _Emission(Generic[A, S]):
                 last = key
         return first, last
 
-    def _compare_key(self, subject: i64, key: int, is_str: bool) -> None:
+    def _compare_key(self, subject: i64, key: i64, is_str: bool) -> None:
         """Find the jumps for a comparison of a register with a key."""
         if is_str:
             scratch = self._places.scratch
@@ -481,7 +483,7 @@ class _Emission(Generic[A, S]):
             self._assembler.emit(bytecode.SWITCH, subject, 0, 0, 0)
             table = constants.add_table(first, last, self._emit_arm(pool[cases + 1]), is_str, False)
             self._assembler.set_target(switch, table)
-            self._tables.append(table)
+            self._tables.append_i64(table)
             for cell in range(cases + 2, end, 2):
                 slot = constants.table_word(pool[cell], is_str) - first
                 constants.set_slot(table, slot, self._emit_arm(pool[cell + 1]))
@@ -511,9 +513,11 @@ class _Emission(Generic[A, S]):
         """Now that all blocks of the function have a pc, put them into its switch tables."""
         constants = self._code.constants.items
         pcs = self._block_pcs.items
-        for table in self._tables.view:
+        tables = self._tables.items
+        for index in range(len(self._tables)):
+            table = tables[index]
             for place in range(table + TABLE_DEFAULT, table + TABLE_SLOTS + constants[table + TABLE_COUNT]):
-                target: i64 = constants[place]
+                target = constants[place]
                 if target < 0:
                     constants[place] = pcs[-target]
         self._tables.clear()
@@ -548,7 +552,7 @@ class _Emission(Generic[A, S]):
         self._load_case(result, pool[cases + 1], gives_str)
         self._resolve(ends, assembler.label())
 
-    def _load_case(self, register: i64, value: int, is_str: bool) -> None:
+    def _load_case(self, register: i64, value: i64, is_str: bool) -> None:
         if is_str:
             self._places.load_string(register, value)
         else:

@@ -17,19 +17,17 @@ ends.
 
 from __future__ import annotations
 
-from typing import Final, Generic, TypeVar
+from typing import Final
 
 from allocators import Allocator
 from allocators._mypyc import i64, mypyc_attr
 from allocators.collections import Vec
 from garden.bytecode.liveness import Liveness
-from garden.bytecode.places import Places, lowest, only
+from garden.bytecode.places import Places
 from garden.bytecode.regalloc import RegisterAllocator
+from garden.bytecode.register_sets import lowest, only
 from garden.ir.ir import Ir
 from garden.ir.order import BlockOrder
-
-A = TypeVar("A", bound=Allocator, covariant=True)
-S = TypeVar("S", bound=Allocator, covariant=True)
 
 # The state in which a join starts, as words of `_states`: how many values arrive in registers, how many parameters do,
 # how many of both arrive in slots, and the depth below these slots; then the three lists. Values are `value << 8 |
@@ -42,7 +40,7 @@ _LISTS: Final = 4
 
 
 @mypyc_attr(native_class=True)
-class Joins(Generic[A, S]):
+class Joins:
     """The states of the blocks of one function after the other."""
 
     __slots__ = (
@@ -64,11 +62,11 @@ class Joins(Generic[A, S]):
     def __init__(
         self,
         ir: Ir[Allocator],
-        order: BlockOrder[S],
-        places: Places[A, S],
-        registers: RegisterAllocator[A, S],
-        liveness: Liveness[S],
-        scratch: S,
+        order: BlockOrder,
+        places: Places,
+        registers: RegisterAllocator,
+        liveness: Liveness,
+        scratch: Allocator,
     ) -> None:
         self._ir: Final = ir
         self._order: Final = order
@@ -77,18 +75,21 @@ class Joins(Generic[A, S]):
         self._hints: Final = liveness.hints
         self._pool: Final = ir.pool.items
         self._heads = places.heads
-        self._state: Vec[S] = Vec(scratch, "I")  # by block: its registers at the end, or a join's state, in `_states`
-        self._marks: Vec[S] = Vec(scratch, "I")  # by block: length of the log at its end
-        self._depths: Vec[S] = Vec(scratch, "I")  # by block: depth at its end
-        self._edges: Vec[S] = Vec(scratch, "I")  # by block: the only edge that leads to it
-        self._states: Vec[S] = Vec(scratch, "q")
-        self._saved: Vec[S] = Vec(scratch, "q")  # what arrives at a join in slots: values, and parameters as -place
+        # By block: its registers at the end, or a join's state, in `_states`; length of the log at its end, and depth;
+        # the only edge that leads to it.
+        self._state: Vec[Allocator] = Vec(scratch, "I")
+        self._marks: Vec[Allocator] = Vec(scratch, "I")
+        self._depths: Vec[Allocator] = Vec(scratch, "I")
+        self._edges: Vec[Allocator] = Vec(scratch, "I")
+        self._states: Vec[Allocator] = Vec(scratch, "q")
+        # What arrives at a join in slots: values, and parameters as -place.
+        self._saved: Vec[Allocator] = Vec(scratch, "q")
 
     def prepare(self) -> None:
         """Take the memory for the blocks of the program. `places` has taken its own before."""
         self._heads = self._places.heads
         for column in (self._state, self._marks, self._depths, self._edges):
-            column.fill(0, self._ir.block_count)
+            column.fill_zero(self._ir.block_count)
 
     def close(self) -> None:
         self._saved.close()
@@ -103,7 +104,7 @@ class Joins(Generic[A, S]):
     def begin_function(self) -> None:
         """Forget the states of the function before."""
         self._states.clear()
-        self._states.append(0)
+        self._states.append_i64(0)
 
     def begin_block(self, block: i64, previous: i64) -> None:
         """Start a block; `previous` is the one that was emitted before."""
@@ -176,7 +177,9 @@ class Joins(Generic[A, S]):
                     other += 1
                 argument = pool[parameters + other]
             source = places.register_of(argument)
-        places.pinned = only(source) if source >= 0 else 0
+        places.pinned = 0
+        if source >= 0:
+            places.pinned = only(source)
         target = self._registers.define(parameter, self._heads[parameter])
         if source < 0:
             places.load(target, argument)
@@ -191,15 +194,15 @@ class Joins(Generic[A, S]):
         if not keep:
             return
         states = self._states
-        state = len(states)
+        state: i64 = len(states)
         self._state.items[block] = state
-        states.append(0)
+        states.append_i64(0)
         used = ~places.free & places.allocatable
-        count = 0
+        count: i64 = 0
         while used:
             register = lowest(used)
             used &= used - 1
-            states.append(places.holds[register] << 8 | register)
+            states.append_i64(places.holds[register] << 8 | register)
             count += 1
         states.items[state] = count
 
@@ -259,7 +262,7 @@ class Joins(Generic[A, S]):
         state: i64 = len(states)
         self._state.items[block] = state
         for _word in range(_LISTS):
-            states.append(0)
+            states.append_i64(0)
         self._saved.clear()
         taken = self._design_through(self._order.dominators.items[block], state)
         taken = self._design_parameters(block, edge, state, taken)
@@ -278,14 +281,14 @@ class Joins(Generic[A, S]):
         places = self._places
         states = self._states
         taken: i64 = 0
-        count = 0
+        count: i64 = 0
         used = ~places.free & places.allocatable
         while used:
             register = lowest(used)
             used &= used - 1
             value: i64 = places.holds[register]
             if places.is_live(value) and not places.is_constant(value):
-                states.append(value << 8 | register)
+                states.append_i64(value << 8 | register)
                 taken |= only(register)
                 count += 1
         # What was written to slots since the end of the dominator is not there on other ways.
@@ -293,11 +296,11 @@ class Joins(Generic[A, S]):
         for index in range(self._marks.items[above], len(places.log), 2):
             value = places.frame.items[log[index]]
             if places.is_live(value) and places.register_of(value) < 0 and not self._is_listed(value, state, count):
-                register = self._pick(taken, places.home.items[value])
+                register = self._pick(taken, places.home[value])
                 if register < 0:
-                    self._saved.append(value)
+                    self._saved.append_i64(value)
                 else:
-                    states.append(value << 8 | register)
+                    states.append_i64(value << 8 | register)
                     taken |= only(register)
                     count += 1
         states.items[state + _THROUGH] = count
@@ -309,7 +312,7 @@ class Joins(Generic[A, S]):
         places = self._places
         hints = self._hints.items
         parameters: i64 = self._ir.block_params[block]
-        count = 0
+        count: i64 = 0
         for index in range(1, pool[parameters] + 1):
             parameter: i64 = pool[parameters + index]
             if self._heads[parameter] == 0:
@@ -321,11 +324,11 @@ class Joins(Generic[A, S]):
             if hint > 0 and taken >> (hint - 1) & 1 == 0:
                 register = hint - 1
             else:
-                register = self._pick(taken, places.home.items[pool[edge + 1 + index]])
+                register = self._pick(taken, places.home[pool[edge + 1 + index]])
             if register < 0:
-                self._saved.append(-index)
+                self._saved.append_i64(-index)
                 continue
-            self._states.append(index << 8 | register)
+            self._states.append_i64(index << 8 | register)
             hints[parameter] = register + 1
             taken |= only(register)
             count += 1
@@ -337,14 +340,20 @@ class Joins(Generic[A, S]):
         if taken >> preferred & 1 == 0:
             return preferred
         free = ~taken & self._places.allocatable
-        return lowest(free) if free else -1
+        if free:
+            return lowest(free)
+        return -1
 
     def _is_listed(self, value: i64, state: i64, count: i64) -> bool:
         states = self._states.items
         for index in range(state + _LISTS, state + _LISTS + count):
             if states[index] >> 8 == value:
                 return True
-        return any([item == value for item in self._saved.view])
+        saved = self._saved.items
+        place: i64 = 0
+        while place < len(self._saved) and saved[place] != value:
+            place += 1
+        return place < len(self._saved)
 
     def _enter_join(self, block: i64, above: i64) -> None:
         """Start a block as it was designed."""

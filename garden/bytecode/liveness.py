@@ -23,7 +23,7 @@ Costs: a word for each use, and time linear in the number of operands.
 
 from __future__ import annotations
 
-from typing import Final, Generic, TypeVar
+from typing import Final
 
 from allocators import Allocator
 from allocators._mypyc import i64, mypyc_attr
@@ -32,8 +32,6 @@ from garden.ir import ir as op
 from garden.ir.ir import Ir
 from garden.ir.operands import EFFECTS
 from garden.ir.order import BlockOrder
-
-S = TypeVar("S", bound=Allocator, covariant=True)
 
 #: The bits of a record or head that hold the number of a record; the rank stands above.
 NUMBER: Final = 0xFFFFFFFF
@@ -44,13 +42,17 @@ _FIRST_ROWS: Final = 64
 
 
 @mypyc_attr(native_class=True)
-class Liveness(Generic[S]):
+class Liveness:
     """The uses in the function analysed last. `count` is the number of records that are not consumed yet."""
 
     __slots__ = (
+        "_heads",
+        "_hints",
         "_ir",
         "_limit",
         "_order",
+        "_pool",
+        "_records",
         "_register_arguments",
         "_rows",
         "calls",
@@ -60,43 +62,49 @@ class Liveness(Generic[S]):
         "records",
     )
 
-    def __init__(self, ir: Ir[Allocator], order: BlockOrder[S], scratch: S, register_arguments: int) -> None:
+    def __init__(self, ir: Ir[Allocator], order: BlockOrder, scratch: Allocator, register_arguments: int) -> None:
         self._ir: Final = ir
         self._order: Final = order
         self._register_arguments: Final[i64] = register_arguments
         self._limit: i64 = 0
         self.count: i64 = 0
-        self.heads: Vec[S] = Vec(scratch, "q")
-        self.hints: Vec[S] = Vec(scratch, "i")
-        self.records: Vec[S] = Vec(scratch, "q")
-        self.calls: Vec[S] = Vec(scratch, "q")
-        self._rows: Vec[S] = Vec(scratch, "I")
+        self.heads: Vec[Allocator] = Vec(scratch, "q")
+        self.hints: Vec[Allocator] = Vec(scratch, "i")
+        self.records: Vec[Allocator] = Vec(scratch, "q")
+        self.calls: Vec[Allocator] = Vec(scratch, "q")
+        self._rows: Vec[Allocator] = Vec(scratch, "I")
+        self._pool: Final = ir.pool.items
+        self._heads = self.heads.items
+        self._hints = self.hints.items
+        self._records = self.records.items
 
     def prepare(self) -> None:
         """Take the memory for the values of the program."""
-        self.heads.fill(0, self._ir.value_count)
-        self.hints.fill(0, self._ir.value_count)
+        self.heads.fill_zero(self._ir.value_count)
+        self.hints.fill_zero(self._ir.value_count)
+        self._heads = self.heads.items
+        self._hints = self.hints.items
 
-    def analyse(self, function: int) -> None:
-        """Find the uses of a function whose blocks have been ordered."""
+    def analyse(self) -> None:
+        """Find the uses of the function whose blocks have been ordered last."""
         ir = self._ir
         ops = ir.op
         nexts = ir.next
         left = ir.a
         right = ir.b
-        heads = self.heads.items
-        hints = self.hints.items
+        heads = self._heads
+        hints = self._hints
         rows = self._rows
         items = rows.items
         blocks = self._order.blocks.items
         ranks = self._order.ranks.items
         self.count = 0
         for place in range(len(self._order.blocks) - 1, -1, -1):
-            block: int = blocks[place]
-            rank: i64 = ranks[block]
-            self.calls.append(0)
-            row: int = ir.block_first[block]
-            count = 0
+            block = blocks[place]
+            rank = ranks[block]
+            self.calls.append_i64(0)
+            row = ir.block_first[block]
+            count: i64 = 0
             while row:
                 if count == len(rows):
                     rows.fill(0, max(count, _FIRST_ROWS))
@@ -105,9 +113,10 @@ class Liveness(Generic[S]):
                 count += 1
                 row = nexts[row]
             self._scan_terminator(items[count - 1], rank)
+            index: i64
             for index in range(count - 2, -1, -1):
                 row = items[index]
-                opcode: i64 = ops[row]
+                opcode = ops[row]
                 if opcode <= op.CONST_STR:
                     continue
                 if opcode < op.CALL:
@@ -115,7 +124,7 @@ class Liveness(Generic[S]):
                         continue
                     if opcode <= op.SNE:
                         self._use(right[row], rank)
-                    operand: int = left[row]
+                    operand = left[row]
                     self._use(operand, rank)
                     if opcode == op.BOOL_TO_INT:
                         hints[operand] = hints[row]
@@ -131,47 +140,47 @@ class Liveness(Generic[S]):
         number = self.count + 1
         if number >= self._limit:
             self._grow()
-        heads = self.heads.items
-        later: i64 = heads[value]
-        self.records.items[number] = later
+        later = self._heads[value]
+        self._records[number] = later
         greatest = later >> RANK_SHIFT
         if greatest < rank:
             greatest = rank
-        heads[value] = greatest << RANK_SHIFT | number
+        self._heads[value] = greatest << RANK_SHIFT | number
         self.count = number
 
     def _grow(self) -> None:
         self.records.fill(0, max(len(self.records), _FIRST_RECORDS))
         self._limit = len(self.records)
+        self._records = self.records.items
 
-    def _scan_arguments(self, row: int, rank: i64) -> None:
+    def _scan_arguments(self, row: i64, rank: i64) -> None:
         """The uses of a call, a host call or a tail call."""
-        pool = self._ir.pool.items
-        hints = self.hints.items
-        arguments: int = self._ir.b[row]
-        count: int = pool[arguments]
-        self.calls.append(row << 32 | self.count)
-        for index in range(count - 1, -1, -1):
-            value: int = pool[arguments + 1 + index]
+        pool = self._pool
+        hints = self._hints
+        arguments = self._ir.b[row]
+        self.calls.append_i64(row << RANK_SHIFT | self.count)
+        index: i64
+        for index in range(pool[arguments] - 1, -1, -1):
+            value = pool[arguments + 1 + index]
             self._use(value, rank)
             if index < self._register_arguments:
                 hints[value] = index + 1
 
-    def _scan_terminator(self, row: int, rank: i64) -> None:
+    def _scan_terminator(self, row: i64, rank: i64) -> None:
         ir = self._ir
-        opcode: int = ir.op[row]
+        opcode = ir.op[row]
         if opcode == op.RET:
-            value: int = ir.a[row]
+            value = ir.a[row]
             if value:
                 self._use(value, rank)
-                self.hints.items[value] = 1
+                self._hints[value] = 1
         elif opcode == op.TAIL:
             self._scan_arguments(row, rank)
         elif opcode == op.SWITCH:
-            pool = ir.pool.items
-            cases: int = ir.b[row]
-            for cell in range(cases + pool[cases], cases, -2):
-                self._scan_edge(pool[cell], rank)
+            cases = ir.b[row]
+            cell: i64
+            for cell in range(cases + self._pool[cases], cases, -2):
+                self._scan_edge(self._pool[cell], rank)
             self._use(ir.a[row], rank)
         else:
             if opcode != op.JUMP:
@@ -182,28 +191,28 @@ class Liveness(Generic[S]):
                     self._use(ir.b[row], rank)
                 self._use(ir.a[row], rank)
 
-    def _scan_edge(self, edge: int, rank: i64) -> None:
+    def _scan_edge(self, edge: i64, rank: i64) -> None:
         """The uses of the arguments of an edge, as far as the parameters are used."""
-        ir = self._ir
-        pool = ir.pool.items
-        words: int = pool[edge]
+        pool = self._pool
+        words = pool[edge]
         if words == 1:
             return
-        hints = self.hints.items
-        parameters: int = ir.block_params[pool[edge + 1]]
+        hints = self._hints
+        parameters = self._ir.block_params[pool[edge + 1]]
+        index: i64
         for index in range(words - 1, 0, -1):
-            parameter: int = pool[parameters + index]
-            if self.heads.items[parameter]:
-                value: int = pool[edge + 1 + index]
+            parameter = pool[parameters + index]
+            if self._heads[parameter]:
+                value = pool[edge + 1 + index]
                 self._use(value, rank)
-                hint: int = hints[parameter]
+                hint = hints[parameter]
                 hints[value] = hint if hint > 0 else -parameter
 
     def consume(self, value: i64) -> i64:
         """Take off the use that comes next in emission order, which is of `value`; what remains of its head."""
         number = self.count
-        head: i64 = self.records.items[number]
-        self.heads.items[value] = head
+        head = self._records[number]
+        self._heads[value] = head
         self.count = number - 1
         return head
 

@@ -65,7 +65,7 @@ def peephole(code: Code[Allocator], scratch: Allocator) -> int:
     """Tidy up a program; return by how many words it has become shorter."""
     targeted: Vec[Allocator] = Vec(scratch, "B")
     try:
-        targeted.fill(0, len(code.words) + 1)
+        targeted.fill_zero(len(code.words) + 1)
         _thread_jumps(code, targeted.items)
         removed = _remove(code, targeted.items)
     finally:
@@ -83,6 +83,7 @@ def _thread_jumps(code: Code[Allocator], targeted: Cells) -> None:
     for function in range(1, len(code.functions)):
         targeted[firsts[function]] = 1
     # Most jumps lead forwards, so their targets have found their own already.
+    pc: i64
     for pc in range(len(code.words) - 1, -1, -1):
         word: i64 = words[pc]
         flags = _FLAGS[word & 0xFF]
@@ -110,10 +111,11 @@ def _final(words: Cells, target: i64) -> i64:
 def _remove(code: Code[Allocator], targeted: Cells) -> int:
     """Turn what is not needed into `NOP`; return how many there are."""
     words = code.words.items
-    count = len(code.words)
+    count: i64 = len(code.words)
     removed = 0
     reachable = True
     before: i64 = bytecode.NOP
+    pc: i64
     for pc in range(count):
         word: i64 = words[pc]
         op = word & 0xFF
@@ -183,13 +185,14 @@ def _compact(code: Code[Allocator], scratch: Allocator) -> None:
     words = code.words.items
     positions = code.positions.items
     constants = code.constants.items
-    count = len(code.words)
+    count: i64 = len(code.words)
     moved: Vec[Allocator] = Vec(scratch, "I")
     try:
         # By pc: where it goes; for one that goes away, where what follows it goes.
-        moved.fill(0, count + 1)
+        moved.fill_zero(count + 1)
         places = moved.items
-        place = 0
+        place: i64 = 0
+        pc: i64
         for pc in range(count):
             places[pc] = place
             if words[pc] & 0xFF != bytecode.NOP:

@@ -13,7 +13,7 @@ the same. Sets of registers are bit masks.
 
 from __future__ import annotations
 
-from typing import Final, Generic, TypeVar
+from typing import Final
 
 from allocators import Allocator
 from allocators._mypyc import i64, mypyc_attr
@@ -24,38 +24,15 @@ from garden.bytecode.constants import ConstantPool
 from garden.bytecode.liveness import RANK_SHIFT, Liveness
 from garden.bytecode.moves import ParallelMoves
 from garden.bytecode.ops import REGISTER_ARGUMENTS, REGISTERS
+from garden.bytecode.register_sets import lowest, only
 from garden.common import MAX_IMM, MIN_IMM
 from garden.ir import ir as op
 from garden.ir.ir import Ir
-
-A = TypeVar("A", bound=Allocator, covariant=True)
-S = TypeVar("S", bound=Allocator, covariant=True)
 
 #: Below this depth, dead slots under live ones are not looked for.
 _SHALLOW: Final = 8
 #: How many slots are looked at to find a dead one.
 _PROBES: Final = 4
-
-#: The last register that can hold a value.
-LAST_REGISTER: Final = REGISTERS - 2
-_ONLY_LAST: Final = 1 << LAST_REGISTER
-#: By byte: the place of its lowest bit.
-_LOWEST: Final = bytes([8, *[(byte & -byte).bit_length() - 1 for byte in range(1, 256)]])
-
-
-def only(register: i64) -> i64:
-    """The set of one register, at most `LAST_REGISTER`."""
-    # Not `1 << register`: a C compiler takes a small literal for 32 bits.
-    return _ONLY_LAST >> (LAST_REGISTER - register)
-
-
-def lowest(registers: i64) -> i64:
-    """The lowest register of a set that is not empty."""
-    register: i64 = 0
-    while registers & 0xFF == 0:
-        registers >>= 8
-        register += 8
-    return register + _LOWEST[registers & 0xFF]
 
 
 def register_arguments(registers: int) -> int:
@@ -64,7 +41,7 @@ def register_arguments(registers: int) -> int:
 
 
 @mypyc_attr(native_class=True)
-class Places(Generic[A, S]):
+class Places:
     """The places of the values of one function after the other, in `registers` registers.
 
     `holds` has for each register the value in it, or 0; `home` a register for each value, `slots` a slot; `frame` the
@@ -75,6 +52,8 @@ class Places(Generic[A, S]):
 
     __slots__ = (
         "_constants",
+        "_holds",
+        "_home",
         "_imms",
         "_known_pc",
         "_known_register",
@@ -86,6 +65,7 @@ class Places(Generic[A, S]):
         "_moves",
         "_ops",
         "_probe",
+        "_slots",
         "allocatable",
         "assembler",
         "depth",
@@ -107,10 +87,10 @@ class Places(Generic[A, S]):
     def __init__(
         self,
         ir: Ir[Allocator],
-        assembler: Assembler[A],
-        constants: ConstantPool[A, S],
-        liveness: Liveness[S],
-        scratch: S,
+        assembler: Assembler,
+        constants: ConstantPool,
+        liveness: Liveness,
+        scratch: Allocator,
         registers: int,
     ) -> None:
         self._constants: Final = constants
@@ -121,8 +101,6 @@ class Places(Generic[A, S]):
         self.assembler: Final = assembler
         self.scratch: Final[i64] = registers - 1
         self.allocatable: Final[i64] = (1 << (registers - 1)) - 1
-        self.heads = liveness.heads.items
-        self.holds = [0] * REGISTERS
         self.free: i64 = self.allocatable
         self.pinned: i64 = 0
         self.written: i64 = 0
@@ -140,22 +118,33 @@ class Places(Generic[A, S]):
         self._load_count: i64 = 0
         self._load_registers = [0] * REGISTERS
         self._load_values = [0] * REGISTERS
-        self.home: Vec[S] = Vec(scratch, "B")
-        self.slots: Vec[S] = Vec(scratch, "I")
-        self.frame: Vec[S] = Vec(scratch, "I")
-        self.log: Vec[S] = Vec(scratch, "I")  # pairs: slot, the value that was in it
+        # The memory of `holds`, `home` and `slots`.
+        self._holds: Vec[Allocator] = Vec(scratch, "I")
+        self._home: Vec[Allocator] = Vec(scratch, "B")
+        self._slots: Vec[Allocator] = Vec(scratch, "I")
+        self.frame: Vec[Allocator] = Vec(scratch, "I")
+        self.log: Vec[Allocator] = Vec(scratch, "I")  # pairs: slot, the value that was in it
+        self.heads = liveness.heads.items
+        self.holds = self._holds.items
+        self.home = self._home.items
+        self.slots = self._slots.items
 
     def prepare(self, values: int) -> None:
         """Take the memory for `values` values. Liveness has taken its own before."""
+        self._holds.fill_zero(REGISTERS)
+        self._home.fill_zero(values)
+        self._slots.fill_zero(values)
         self.heads = self._liveness.heads.items
-        self.home.fill(0, values)
-        self.slots.fill(0, values)
+        self.holds = self._holds.items
+        self.home = self._home.items
+        self.slots = self._slots.items
 
     def close(self) -> None:
         self.log.close()
         self.frame.close()
-        self.slots.close()
-        self.home.close()
+        self._slots.close()
+        self._home.close()
+        self._holds.close()
 
     # Registers.
 
@@ -163,7 +152,7 @@ class Places(Generic[A, S]):
         """Note that a register has a value."""
         self.free &= ~only(register)
         self.holds[register] = value
-        self.home.items[value] = register
+        self.home[value] = register
 
     def take(self, register: i64, value: i64) -> None:
         """Give a register to a value that is written to it now."""
@@ -183,15 +172,16 @@ class Places(Generic[A, S]):
 
     def register_of(self, value: i64) -> i64:
         """The register that a value is in, or -1."""
-        register: i64 = self.home.items[value]
-        return register if self.holds[register] == value else -1
+        register = self.home[value]
+        if self.holds[register] == value:
+            return register
+        return -1
 
     def is_live(self, value: i64) -> bool:
-        head: i64 = self.heads[value]
-        return head >> RANK_SHIFT >= self.rank
+        return self.heads[value] >> RANK_SHIFT >= self.rank
 
     def is_constant(self, value: i64) -> bool:
-        opcode: i64 = self._ops[value]
+        opcode = self._ops[value]
         return op.UNDEFINED <= opcode <= op.CONST_STR
 
     def needs_saving(self, value: i64) -> bool:
@@ -210,7 +200,7 @@ class Places(Generic[A, S]):
         slot = self.slot_of(value)
         if register >= 0:
             self.holds[register] = other
-            self.home.items[other] = register
+            self.home[other] = register
         if slot >= 0:
             self.write_slot(slot, other)
 
@@ -218,7 +208,7 @@ class Places(Generic[A, S]):
 
     def slot_of(self, value: i64) -> i64:
         """The slot that a value is in, or -1."""
-        slot: i64 = self.slots.items[value]
+        slot = self.slots[value]
         if slot < self.depth and self.frame.items[slot] == value:
             return slot
         return -1
@@ -228,26 +218,28 @@ class Places(Generic[A, S]):
         frame = self.frame
         if slot >= len(frame):
             frame.fill(0, slot + 1 - len(frame))
-        self.log.append(slot)
-        self.log.append(frame.items[slot])
+        self.log.append_i64(slot)
+        self.log.append_i64(frame.items[slot])
         frame.items[slot] = value
-        self.slots.items[value] = slot
+        self.slots[value] = slot
 
     def unwind(self, mark: i64) -> None:
         """Undo the writes to slots since the log had that length."""
         log = self.log
         frame = self.frame.items
         while len(log) > mark:
-            value: int = log.pop()
-            frame[log.pop()] = value
+            value = log.pop_i64()
+            frame[log.pop_i64()] = value
 
     def is_dead(self, slot: i64) -> bool:
         """Whether the word of a slot is not needed any more."""
-        value: i64 = self.frame.items[slot]
+        value = self.frame.items[slot]
         if self.is_live(value) or (value != 0 and (value == self.first_operand or value == self.second_operand)):
             return False
-        planned = [self._load_values[index] == value for index in range(self._load_count)]
-        return not any(planned)
+        planned: i64 = 0
+        while planned < self._load_count and self._load_values[planned] != value:
+            planned += 1
+        return planned == self._load_count
 
     def top(self) -> i64:
         """The depth without the dead slots on top."""
@@ -260,7 +252,9 @@ class Places(Generic[A, S]):
         """A dead slot somewhere, if one is found soon, or else the next new one."""
         if self.depth >= _SHALLOW:
             for _probe in range(_PROBES):
-                self._probe = self._probe + 1 if self._probe + 1 < self.depth else 0
+                self._probe += 1
+                if self._probe >= self.depth:
+                    self._probe = 0
                 if self.is_dead(self._probe):
                     return self._probe
         return self.depth
@@ -292,7 +286,7 @@ class Places(Generic[A, S]):
 
     def load(self, register: i64, value: i64) -> None:
         """Put a constant or the value of a slot into a register; the last read of the top slot pops it."""
-        opcode: i64 = self._ops[value]
+        opcode = self._ops[value]
         if opcode == op.CONST:
             self.load_word(register, self._imms[value])
         elif opcode == op.CONST_STR:
@@ -300,21 +294,21 @@ class Places(Generic[A, S]):
         elif opcode == op.UNDEFINED:
             self.assembler.emit(bytecode.LOAD_IMM, register, 0, 0, 0)
         else:
-            slot: i64 = self.slots.items[value]
+            slot = self.slots[value]
             if slot == self.depth - 1 and not self.is_live(value):
                 self.assembler.pop(register)
                 self.depth -= 1
             else:
                 self.load_slot(register, slot)
 
-    def load_word(self, register: i64, value: int) -> None:
+    def load_word(self, register: i64, value: i64) -> None:
         if MIN_IMM <= value <= MAX_IMM:
             if value != self._known_value or register != self._known_register or self.assembler.pc != self._known_pc:
                 self.assembler.emit(bytecode.LOAD_IMM, register, 0, 0, value)
         else:
             self.assembler.emit(bytecode.LOAD_CONST, register, 0, 0, self._constants.wide(value))
 
-    def load_string(self, register: i64, symbol: int) -> None:
+    def load_string(self, register: i64, symbol: i64) -> None:
         self.assembler.emit(bytecode.LOAD_CONST, register, 0, 0, self._constants.string(symbol))
 
     def know(self, register: i64, value: i64) -> None:
@@ -372,7 +366,7 @@ class Places(Generic[A, S]):
             if self.is_constant(value):
                 self.load(register, value)
             else:
-                self.load_slot(register, self.slots.items[value])
+                self.load_slot(register, self.slots[value])
 
     def _find_load(self, value: i64, count: i64) -> i64:
         """The one planned load of a value, or -1 if there is none or more than one."""
@@ -403,8 +397,10 @@ class Places(Generic[A, S]):
     def push_anything(self) -> None:
         """Push a word that is never read."""
         used = ~self.free & self.allocatable
-        register = lowest(used) if used else self.scratch
-        if used == 0:
+        register = self.scratch
+        if used:
+            register = lowest(used)
+        else:
             self.assembler.emit(bytecode.LOAD_IMM, register, 0, 0, 0)
         self.assembler.push(register)
         self.depth += 1

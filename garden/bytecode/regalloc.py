@@ -18,19 +18,17 @@ Costs: linear in the number of operands, with at most one look at every register
 
 from __future__ import annotations
 
-from typing import Final, Generic, TypeVar
+from typing import Final
 
 from allocators import Allocator
 from allocators._mypyc import i64, mypyc_attr
 from allocators.collections import Vec
 from garden.bytecode.liveness import NUMBER, RANK_SHIFT, Liveness
 from garden.bytecode.ops import REGISTERS
-from garden.bytecode.places import Places, lowest, only
+from garden.bytecode.places import Places
+from garden.bytecode.register_sets import lowest, only
 from garden.ir import ir as op
 from garden.ir.ir import Ir
-
-A = TypeVar("A", bound=Allocator, covariant=True)
-S = TypeVar("S", bound=Allocator, covariant=True)
 
 #: Two operands and the scratch register, and one more so that arguments are not a special case.
 FEWEST_REGISTERS: Final = 4
@@ -42,7 +40,7 @@ _PACKED: Final = 3
 
 
 @mypyc_attr(native_class=True)
-class RegisterAllocator(Generic[A, S]):
+class RegisterAllocator:
     """`clobbers` is a Vec 'q' by function, of the registers that calling it changes."""
 
     __slots__ = (
@@ -64,7 +62,7 @@ class RegisterAllocator(Generic[A, S]):
     )
 
     def __init__(
-        self, ir: Ir[Allocator], places: Places[A, S], liveness: Liveness[S], scratch: S, register_arguments: int
+        self, ir: Ir[Allocator], places: Places, liveness: Liveness, scratch: Allocator, register_arguments: int
     ) -> None:
         self._ir: Final = ir
         self._places: Final = places
@@ -81,7 +79,7 @@ class RegisterAllocator(Generic[A, S]):
         self._next_arguments: i64 = 0
         self._next_zone: i64 = 0
         self._next_lost: i64 = 0
-        self.clobbers: Vec[S] = Vec(scratch, "q")
+        self.clobbers: Vec[Allocator] = Vec(scratch, "q")
 
     def prepare(self) -> None:
         """Take the memory for the functions of the program. Liveness has taken its own before."""
@@ -116,7 +114,11 @@ class RegisterAllocator(Generic[A, S]):
         self._liveness.consume(right)
         first = places.register_of(left)
         second = places.register_of(right)
-        places.pinned = (only(first) if first >= 0 else 0) | (only(second) if second >= 0 else 0)
+        places.pinned = 0
+        if first >= 0:
+            places.pinned = only(first)
+        if second >= 0:
+            places.pinned |= only(second)
         if first < 0 or second < 0:
             places.first_operand = left
             places.second_operand = right
@@ -270,7 +272,7 @@ class RegisterAllocator(Generic[A, S]):
 
     def next_call(self) -> None:
         """Look ahead to the next call of the block."""
-        entry: i64 = self._liveness.calls.pop()
+        entry = self._liveness.calls.pop_i64()
         if entry == 0:
             self._next_mark = 0
             self._next_arguments = 0
@@ -328,7 +330,7 @@ class RegisterAllocator(Generic[A, S]):
         places = self._places
         used = ~places.free & places.allocatable & self._lost
         endangered: i64 = 0
-        count = 0
+        count: i64 = 0
         while used:
             register = lowest(used)
             used &= used - 1
@@ -388,7 +390,10 @@ class RegisterAllocator(Generic[A, S]):
         for index in range(count - 1, in_registers - 1, -1):
             places.push_value(pool[arguments + 1 + index])
         on_stack = count - in_registers
-        places.carry_out(places.depth if on_stack else 0)
+        floor: i64 = 0
+        if on_stack:
+            floor = places.depth
+        places.carry_out(floor)
         places.settle(on_stack, 0)
         self.next_call()
 

@@ -22,7 +22,7 @@ class Dominators:
     def __init__(self, ir: Ir[Allocator], scratch: Allocator) -> None:
         self._enter: Vec[Allocator] = Vec(scratch, "I")  # place in preorder from 1, 0 where not reachable
         self._leave: Vec[Allocator] = Vec(scratch, "I")
-        order: BlockOrder[Allocator] = BlockOrder(ir, scratch)
+        order = BlockOrder(ir, scratch)
         try:
             self._enter.fill(0, ir.block_count)
             self._leave.fill(0, ir.block_count)
@@ -37,7 +37,7 @@ class Dominators:
         finally:
             order.close()
 
-    def _number(self, order: BlockOrder[Allocator]) -> None:
+    def _number(self, order: BlockOrder) -> None:
         enter = self._enter.items
         leave = self._leave.items
         blocks = order.blocks.items

@@ -18,19 +18,17 @@ each edge, three where control flow joins.
 
 from __future__ import annotations
 
-from typing import Final, Generic, TypeVar
+from typing import Final
 
 from allocators import Allocator
-from allocators._mypyc import mypyc_attr
+from allocators._mypyc import i64, mypyc_attr
 from allocators.collections import Vec
 from garden.ir import ir as op
 from garden.ir.ir import Ir
 
-S = TypeVar("S", bound=Allocator, covariant=True)
-
 
 @mypyc_attr(native_class=True)
-class BlockOrder(Generic[S]):
+class BlockOrder:
     """Orders one function after the other.
 
     `blocks` has the blocks of the function analysed last. Arrays by block: `ranks`, from 1, once `rank` was called;
@@ -56,21 +54,21 @@ class BlockOrder(Generic[S]):
         "ranks",
     )
 
-    def __init__(self, ir: Ir[Allocator], scratch: S) -> None:
+    def __init__(self, ir: Ir[Allocator], scratch: Allocator) -> None:
         self._ir: Final = ir
-        self.blocks: Vec[S] = Vec(scratch, "I")
-        self.ranks: Vec[S] = Vec(scratch, "I")
-        self.dominators: Vec[S] = Vec(scratch, "I")
-        self.predecessors: Vec[S] = Vec(scratch, "I")
-        self._edges: Vec[S] = Vec(scratch, "I")  # where in `_targets` the targets of a block are
-        self._count: Vec[S] = Vec(scratch, "I")  # what a step has left to do, or chains of edges
-        self._numbers: Vec[S] = Vec(scratch, "I")  # place in reverse postorder, from 1
-        self._child: Vec[S] = Vec(scratch, "I")
-        self._sibling: Vec[S] = Vec(scratch, "I")
-        self._targets: Vec[S] = Vec(scratch, "I")  # lists of blocks, length first
-        self._postorder: Vec[S] = Vec(scratch, "I")
-        self._pending: Vec[S] = Vec(scratch, "I")
-        self._links: Vec[S] = Vec(scratch, "I")  # pairs: where an edge comes from, the next edge of the chain
+        self.blocks: Vec[Allocator] = Vec(scratch, "I")
+        self.ranks: Vec[Allocator] = Vec(scratch, "I")
+        self.dominators: Vec[Allocator] = Vec(scratch, "I")
+        self.predecessors: Vec[Allocator] = Vec(scratch, "I")
+        self._edges: Vec[Allocator] = Vec(scratch, "I")  # where in `_targets` the targets of a block are
+        self._count: Vec[Allocator] = Vec(scratch, "I")  # what a step has left to do, or chains of edges
+        self._numbers: Vec[Allocator] = Vec(scratch, "I")  # place in reverse postorder, from 1
+        self._child: Vec[Allocator] = Vec(scratch, "I")
+        self._sibling: Vec[Allocator] = Vec(scratch, "I")
+        self._targets: Vec[Allocator] = Vec(scratch, "I")  # lists of blocks, length first
+        self._postorder: Vec[Allocator] = Vec(scratch, "I")
+        self._pending: Vec[Allocator] = Vec(scratch, "I")
+        self._links: Vec[Allocator] = Vec(scratch, "I")  # pairs: where an edge comes from, the next edge of the chain
         self._is_tree = True  # whether each block has one predecessor
 
     def prepare(self) -> None:
@@ -85,17 +83,17 @@ class BlockOrder(Generic[S]):
             self._child,
             self._sibling,
         ):
-            column.fill(0, self._ir.block_count)
+            column.fill_zero(self._ir.block_count)
 
-    def analyse(self, function: int) -> None:
+    def analyse(self, function: i64) -> None:
         """Order the blocks of a function."""
-        first: int = self._ir.function_first[function]
+        first = self._ir.function_first[function]
         self.blocks.clear()
         self._is_tree = True
-        opcode: int = self._ir.op[self._ir.block_last[first]]
+        opcode = self._ir.op[self._ir.block_last[first]]
         if opcode in (op.RET, op.TAIL):
             self.ranks.items[first] = 1
-            self.blocks.append(first)
+            self.blocks.append_i64(first)
             return
         if self._search(first):
             self._is_tree = False
@@ -105,9 +103,9 @@ class BlockOrder(Generic[S]):
             # Reverse postorder is preorder.
             postorder = self._postorder.items
             for index in range(len(self._postorder) - 1, -1, -1):
-                self.blocks.append(postorder[index])
+                self.blocks.append_i64(postorder[index])
 
-    def _search(self, first: int) -> bool:
+    def _search(self, first: i64) -> bool:
         """Depth first, the last target first; whether any block has several predecessors.
 
         Lists the targets of each block and counts predecessors. For a tree the order of discovery gives the ranks, and
@@ -120,22 +118,23 @@ class BlockOrder(Generic[S]):
         predecessors = self.predecessors.items
         dominators = self.dominators.items
         ranks = self.ranks.items
-        rank = 1
+        rank: i64 = 1
         joins = False
         self._targets.clear()
         postorder.clear()
         pending.clear()
+        pending.append_i64(0)
         ranks[first] = rank
         self._enter(first)
-        while len(pending):
-            block: int = pending.items[len(pending) - 1]
-            left: int = count[block]
+        block = first
+        while block:
+            left = count[block]
             if left == 0:
-                pending.pop()
-                postorder.append(block)
+                postorder.append_i64(block)
+                block = pending.pop_i64()
                 continue
             count[block] = left - 1
-            target: int = self._targets.items[edges[block] + left]
+            target = self._targets.items[edges[block] + left]
             predecessors[target] += 1
             if ranks[target]:
                 joins = True
@@ -144,43 +143,45 @@ class BlockOrder(Generic[S]):
                 ranks[target] = rank
                 dominators[target] = block
                 self._enter(target)
+                pending.append_i64(block)
+                block = target
         return joins
 
-    def _enter(self, block: int) -> None:
+    def _enter(self, block: i64) -> None:
+        """List the targets of a block."""
         ir = self._ir
         pool = ir.pool.items
         targets = self._targets
-        start = len(targets)
-        self._edges.items[block] = start
-        terminator: int = ir.block_last[block]
-        opcode: int = ir.op[terminator]
-        count = 0
+        self._edges.items[block] = len(targets)
+        terminator = ir.block_last[block]
+        opcode = ir.op[terminator]
+        count: i64 = 0
         if opcode == op.SWITCH:
-            cases: int = ir.b[terminator]
-            words: int = pool[cases]
+            cases = ir.b[terminator]
+            words = pool[cases]
             count = (words + 1) // 2
-            targets.append(count)
+            targets.append_i64(count)
+            cell: i64
             for cell in range(cases + 3, cases + 1 + words, 2):
-                targets.append(pool[pool[cell] + 1])
-            targets.append(pool[pool[cases + 1] + 1])
+                targets.append_i64(pool[pool[cell] + 1])
+            targets.append_i64(pool[pool[cases + 1] + 1])
         elif opcode == op.JUMP:
             count = 1
-            targets.append(1)
-            targets.append(pool[ir.c[terminator] + 1])
+            targets.append_i64(1)
+            targets.append_i64(pool[ir.c[terminator] + 1])
         elif opcode in (op.RET, op.TAIL):
-            targets.append(0)
+            targets.append_i64(0)
         else:
             count = 2
-            targets.append(2)
-            targets.append(pool[ir.c[terminator] + 1])
-            targets.append(pool[ir.d[terminator] + 1])
+            targets.append_i64(2)
+            targets.append_i64(pool[ir.c[terminator] + 1])
+            targets.append_i64(pool[ir.d[terminator] + 1])
         self._count.items[block] = count
-        self._pending.append(block)
 
     def _dominate(self) -> None:
         """Find the immediate dominators."""
         postorder = self._postorder.items
-        last = len(self._postorder) - 1
+        last: i64 = len(self._postorder) - 1
         edges = self._edges.items
         targets = self._targets.items
         heads = self._count.data  # all 0 after the search
@@ -189,24 +190,26 @@ class BlockOrder(Generic[S]):
         dominators = self.dominators.items
         links = self._links
         links.clear()
-        links.append(0)
-        links.append(0)
+        links.append_i64(0)
+        links.append_i64(0)
+        index: i64
+        cell: i64
         for index in range(last, -1, -1):
-            block: int = postorder[index]
+            block = postorder[index]
             numbers[block] = last - index + 1
             if heads[block]:
                 dominators[block] = self._meeting(heads[block])
-            start: int = edges[block]
+            start = edges[block]
             for cell in range(start + 1, start + 1 + targets[start]):
-                target: int = targets[cell]
+                target = targets[cell]
                 if predecessors[target] == 1:
                     dominators[target] = block
                 else:
-                    links.append(block)
-                    links.append(heads[target])
+                    links.append_i64(block)
+                    links.append_i64(heads[target])
                     heads[target] = len(links) - 2
 
-    def _meeting(self, edge: int) -> int:
+    def _meeting(self, edge: i64) -> i64:
         """The block where the ways to the sources of a chain of edges part.
 
         The deepest source comes first, so that chains and joins of long matches take linear time.
@@ -214,10 +217,10 @@ class BlockOrder(Generic[S]):
         numbers = self._numbers.items
         dominators = self.dominators.items
         links = self._links.items
-        meeting: int = links[edge]
+        meeting = links[edge]
         edge = links[edge + 1]
         while edge:
-            other: int = links[edge]
+            other = links[edge]
             while meeting != other:
                 if numbers[meeting] > numbers[other]:
                     meeting = dominators[meeting]
@@ -226,21 +229,21 @@ class BlockOrder(Generic[S]):
             edge = links[edge + 1]
         return meeting
 
-    def _layout(self, first: int) -> None:
+    def _layout(self, first: i64) -> None:
         """Put the preorder of the dominator tree into `blocks`."""
         postorder = self._postorder.items
         dominators = self.dominators.items
         child = self._child.items
         sibling = self._sibling.items
         for index in range(len(self._postorder) - 1):
-            block: int = postorder[index]
-            above: int = dominators[block]
+            block = postorder[index]
+            above = dominators[block]
             sibling[block] = child[above]
             child[above] = block
         block = first
         while block:
-            self.blocks.append(block)
-            below: int = child[block]
+            self.blocks.append_i64(block)
+            below = child[block]
             while below == 0 and block != 0:
                 below = sibling[block]
                 block = dominators[block]
@@ -256,21 +259,23 @@ class BlockOrder(Generic[S]):
         ranks = self.ranks.items
         left = self._count.items
         predecessors = self.predecessors.items
-        for block in self._postorder.view:
-            left[block] = predecessors[block]
+        postorder = self._postorder.items
+        for index in range(len(self._postorder)):
+            left[postorder[index]] = predecessors[postorder[index]]
         pending = self._pending
-        pending.append(self.blocks.items[0])
-        rank = 0
+        pending.append_i64(self.blocks.items[0])
+        rank: i64 = 0
+        cell: i64
         while len(pending):
-            block = pending.pop()
+            block = pending.pop_i64()
             rank += 1
             ranks[block] = rank
-            start: int = edges[block]
+            start = edges[block]
             for cell in range(start + 1, start + 1 + targets[start]):
-                target: int = targets[cell]
-                missing: int = left[target] - 1
+                target = targets[cell]
+                missing = left[target] - 1
                 if missing == 0:
-                    pending.append(target)
+                    pending.append_i64(target)
                 left[target] = missing
 
     def close(self) -> None:

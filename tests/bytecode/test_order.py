@@ -83,8 +83,8 @@ def nested(joins: bool) -> Ir[Allocator]:
     return ir
 
 
-def analyse(ir: Ir[Any]) -> BlockOrder[Any]:
-    order: BlockOrder[Any] = BlockOrder(ir, PageAlloc())
+def analyse(ir: Ir[Any]) -> BlockOrder:
+    order = BlockOrder(ir, PageAlloc())
     order.prepare()
     order.analyse(1)
     order.rank()
@@ -116,7 +116,7 @@ def test_in_nested_matches_ranks_say_exactly_what_leads_where(joins: bool) -> No
 def test_any_control_flow_is_ordered_soundly(bytecode: Any, seed: int) -> None:
     ir = bytecode.keep(empty_program(bytecode.memory))
     Generator(Random(seed), ir, most_parameters=2, size=30).program(1)
-    order: BlockOrder[Any] = BlockOrder(ir, bytecode.scratch)
+    order = BlockOrder(ir, bytecode.scratch)
     try:
         order.prepare()
         order.analyse(1)
@@ -141,7 +141,7 @@ def test_any_control_flow_is_ordered_soundly(bytecode: Any, seed: int) -> None:
         order.close()
 
 
-def _is_below(order: BlockOrder[Any], block: int, above: int) -> bool:
+def _is_below(order: BlockOrder, block: int, above: int) -> bool:
     while block and block != above:
         block = order.dominators.data[block]
     return block == above
