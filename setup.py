@@ -1,10 +1,13 @@
-"""Compiles the hot modules with mypyc where a C compiler is present; everything else is in pyproject.toml.
+"""Compiles the hot modules with mypyc where a C compiler is present, and makes the `garden` command.
 
-`GARDEN_PURE=1` leaves them in Python. So does an editable install, whose modules must follow the source.
+`GARDEN_PURE=1` leaves them in Python. So does an editable install, whose modules must follow the source. The command
+is the launcher, in machine code, where the modules are compiled and there is machine code for this system; else it is
+a function of Python. Everything else is in pyproject.toml.
 """
 
 import ast
 import hashlib
+import importlib.util
 import os
 import re
 import shutil
@@ -15,7 +18,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from setuptools import Extension, setup
+# Before distutils, which is that of setuptools.
+from setuptools import Extension, setup  # isort: skip
+from distutils.command.build_scripts import build_scripts
+
 from setuptools.command.build_py import build_py
 
 # One extension module a group, compiled side by side.
@@ -201,6 +207,7 @@ def extensions() -> list[Extension]:
     return compiled
 
 
+COMMAND = "garden"
 #: The packages of this distribution, and the file with the build id.
 PACKAGES = ("allocators", "garden")
 BUILD_ID = Path("garden/native/build_id")
@@ -233,11 +240,44 @@ class BuildModules(build_py):
         ]
 
 
+def launcher_target() -> str | None:
+    """The target to make the launcher for; None if there cannot be one."""
+    sys.path.insert(0, str(Path(__file__).parent))
+    from garden.native.target import host_target
+
+    target = host_target()
+    if target is not None and importlib.util.find_spec("llvmlite") is None:
+        print("garden-allocators: no llvmlite found, so the garden command starts in Python", file=sys.stderr)
+        return None
+    return target
+
+
+class BuildLauncher(build_scripts):
+    """Makes the one script, which is an executable."""
+
+    def run(self) -> None:
+        from garden.native.executable.aot import write_executable
+        from garden.native.executable.launcher import launcher
+
+        self.mkpath(self.build_dir)
+        target = launcher_target()
+        assert target is not None
+        python = f"python{sysconfig.get_python_version()}"
+        write_executable(f"{self.build_dir}/{COMMAND}", launcher(target, build_id().encode(), python))
+
+    def get_source_files(self) -> list[str]:
+        return []
+
+
 def main() -> None:
     """Run the command that setuptools was given."""
+    compiled = extensions()
+    has_launcher = bool(compiled) and launcher_target() is not None
     setup(
-        ext_modules=extensions(),
-        cmdclass={"build_py": BuildModules},
+        ext_modules=compiled,
+        cmdclass={"build_py": BuildModules, "build_scripts": BuildLauncher},
+        scripts=[COMMAND] if has_launcher else [],
+        entry_points={"console_scripts": [] if has_launcher else [f"{COMMAND} = garden.cli.main:command"]},
         options={"build_ext": {"parallel": os.cpu_count()}},
     )
 

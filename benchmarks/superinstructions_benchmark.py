@@ -2,7 +2,7 @@
 
 Interpreters that differ in their superinstructions alone run the workloads of the benchmark across languages, with the
 table as it is, and the training programs in cross-validation: each with a table that is chosen without it, and without
-a fifth of the others. What counts is the time that a run takes inside the process, without compiling.
+a fifth of the others. What counts is the processor time of a run inside the process, without compiling.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import statistics
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 
 from allocators import PageAlloc
 from benchmarks.languages_benchmark import SOURCES, WORKLOADS
@@ -94,6 +94,6 @@ def run(*, rounds: int, scale: float, output: Path | None, programs: int) -> Non
 
 
 def _timed(name: str, machine: InterpreterMachine) -> dict[str, float]:
-    start = perf_counter()
+    start = process_time()
     machine.run()
-    return {name: (perf_counter() - start) * 1e3}
+    return {name: (process_time() - start) * 1e3}
