@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from allocators import MisuseError, Pages
+from allocators import MisuseError
 from allocators.base import as_pages
 from allocators.errors import caused_by
 from garden.errors import EngineError, ImageError
@@ -28,6 +28,8 @@ from garden.std import STANDARD
 from garden.vm.machine import ReferenceMachine
 
 if TYPE_CHECKING:
+    from garden.host import HostFunction
+    from garden.native.codegen.programs import NativeProgram
     from garden.vm.protocol import Machine
 
 #: Rows of IR of the largest program that `auto` gives to the JIT. LLVM takes some 0.15 ms for each.
@@ -49,6 +51,26 @@ def make_machine(compilation: Compilation, options: RunOptions, *, whole: bool) 
     return _make(candidates[-1], compilation, options, whole)
 
 
+def kept_machine(compilation: Compilation, options: RunOptions) -> Machine | None:
+    """A machine for machine code that the cache has of an earlier run; None where there is none for these options.
+
+    No stage of the compiler runs, and the program is not checked: what is in the cache was valid. Raises `AllocError`.
+    """
+    target = host_target()
+    if target is None or options.candidates()[0] != "jit" or compilation.packages is not STANDARD:
+        return None
+    from garden.native.codegen.programs import load_program, standard_hosts
+
+    program = load_program(Cache(), _key(compilation, options, target))
+    hosts = None if program is None else standard_hosts(program)
+    if program is None or hosts is None:
+        return None
+    try:
+        return _jit_machine(compilation, options, program, hosts)
+    except (ImageError, MisuseError):
+        return None
+
+
 def _make(engine: str, compilation: Compilation, options: RunOptions, whole: bool) -> Machine:
     if engine == "reference":
         return _reference(compilation, options)
@@ -56,12 +78,11 @@ def _make(engine: str, compilation: Compilation, options: RunOptions, whole: boo
     if target is None:
         raise EngineError(f"the engine {engine} does not run on this system")
     try:
-        pages = as_pages(compilation.allocators["native"])
         if engine == "jit":
             if not is_for_jit(compilation, options.engine):
                 raise EngineError("the engine jit would take long to compile so large a program")
-            return _jit(compilation, options, target, pages, whole)
-        return _interpreter(compilation, options, target, pages)
+            return _jit(compilation, options, target, whole)
+        return _interpreter(compilation, options, target)
     except ImportError as error:
         raise caused_by(EngineError(f"the engine {engine} needs llvmlite: {error}"), error)
     except (ImageError, MisuseError) as error:
@@ -74,39 +95,45 @@ def is_for_jit(compilation: Compilation, engine: str) -> bool:
     return engine == "jit" or compilation.optimise().value_count <= MOST_ROWS
 
 
-def _jit(compilation: Compilation, options: RunOptions, target: str, pages: Pages, whole: bool) -> Machine:
+def _jit(compilation: Compilation, options: RunOptions, target: str, whole: bool) -> Machine:
     from garden.native.codegen.compiler import compile_program
-    from garden.native.codegen.programs import program_key
-    from garden.native.image.load import Image
-    from garden.native.run.jit import JitMachine, externals
 
     cache = Cache()
     program = compilation.generate(
         lambda ir, scratch: compile_program(ir, scratch, target, whole=whole, backtrace=options.backtrace, cache=cache)
     )
     if not whole and compilation.packages is STANDARD:
-        source = compilation.source.text
-        key = program_key(source, target, level=compilation.level, backtrace=options.backtrace)
-        cache.store(key, program.to_bytes())
-    image = Image(program.object, pages, externals())
+        cache.store(_key(compilation, options, target), program.to_bytes())
+    return _jit_machine(compilation, options, program, compilation.check().hosts)
+
+
+def _key(compilation: Compilation, options: RunOptions, target: str) -> bytes:
+    """The key of a program's machine code."""
+    from garden.native.codegen.programs import program_key
+
+    return program_key(compilation.source.text, target, level=compilation.level, backtrace=options.backtrace)
+
+
+def _jit_machine(
+    compilation: Compilation, options: RunOptions, program: NativeProgram, hosts: list[HostFunction]
+) -> Machine:
+    from garden.native.image.load import Image
+    from garden.native.run.jit import JitMachine, externals
+
+    compilation.stage = "native"
+    image = Image(program.object, as_pages(compilation.allocators["native"]), externals())
     compilation.stage = "run"
-    return JitMachine(
-        program,
-        image,
-        lambda: compilation.allocators["run"],
-        compilation.check().hosts,
-        options,
-    )
+    return JitMachine(program, image, lambda: compilation.allocators["run"], hosts, options)
 
 
-def _interpreter(compilation: Compilation, options: RunOptions, target: str, pages: Pages) -> Machine:
+def _interpreter(compilation: Compilation, options: RunOptions, target: str) -> Machine:
     from garden.native.image.load import Image
     from garden.native.run.interpreter_machine import InterpreterMachine, interpreter_object
     from garden.native.run.jit import externals
 
     code = compilation.emit()
     compilation.stage = "native"
-    image = Image(interpreter_object(target, Cache()), pages, externals())
+    image = Image(interpreter_object(target, Cache()), as_pages(compilation.allocators["native"]), externals())
     compilation.stage = "run"
     return InterpreterMachine(
         code,

@@ -19,7 +19,6 @@ from garden.errors import CompileError, EngineError
 from garden.ir.ir import Ir
 from garden.ir.passes import PASSES
 from garden.ir.printer import print_ir
-from garden.machines import is_for_jit, make_machine
 from garden.native.run.machine import NativeMachine
 from garden.output import write_stdout
 from garden.pipeline import Compilation, StageAllocators
@@ -51,6 +50,8 @@ def dump(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace, compilation: Compilation) -> int:
+    from garden.machines import kept_machine, make_machine
+
     if options.own_process and _is_plain(options):
         _become(options, compilation)
     machine_options = RunOptions(
@@ -61,7 +62,9 @@ def _run(options: argparse.Namespace, compilation: Compilation) -> int:
         note=_note if options.verbose else None,
     )
     start = perf_counter()
-    with make_machine(compilation, machine_options, whole=False) as machine:
+    # Who asks how much memory the stages take, or gives them some, wants them to run.
+    kept = None if options.alloc or options.alloc_stats else kept_machine(compilation, machine_options)
+    with kept or make_machine(compilation, machine_options, whole=False) as machine:
         if options.perf_map and isinstance(machine, NativeMachine):
             from garden.native.codegen.dump import write_perf_map
 
@@ -85,7 +88,8 @@ def _is_plain(options: argparse.Namespace) -> bool:
 
 def _become(options: argparse.Namespace, compilation: Compilation) -> None:
     """Replace this process by the program. Returns if that is impossible."""
-    from garden.cli.become import become, can_become, executable_key
+    from garden.cli.become import become, become_kept, can_become, executable_key
+    from garden.machines import is_for_jit
     from garden.native.cache import Cache
     from garden.native.executable.aot import build
     from garden.native.target import host_target
@@ -93,16 +97,18 @@ def _become(options: argparse.Namespace, compilation: Compilation) -> None:
     target = host_target()
     if target is None or not can_become():
         return
+    cache = Cache()
+    key = executable_key(compilation.source, target, options.level)
+    become_kept(cache, key)
     # Errors in the program are reported as for any other engine.
     if not is_for_jit(compilation, options.engine):
         return
-    cache = Cache()
     try:
         executable = build(compilation, target, cache=cache)
     except (CompileError, ImportError):
         # It calls functions that only Python implements, or llvmlite is not available.
         return
-    cache.store_program(executable_key(compilation.source, target, options.level), executable)
+    cache.store_program(key, executable)
     become(executable)
 
 
@@ -216,8 +222,7 @@ def _with_compilation(options: argparse.Namespace, action: Callable[[argparse.Na
     except ValueError as error:
         return fail(str(error), 2)
     try:
-        if options.program is None:
-            options.program = read_program(options.file)
+        options.program = read_program(options.file)
     except ReadError as error:
         plain.close()
         return fail(str(error), 1)

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import NoReturn
 
-    from garden.cli.program_file import ProgramFile
-
 COMMANDS = ("run", "build", "check", "dump", "doc", "cache")
 #: The exit code of a shell for a program that Ctrl-C ended.
 _INTERRUPTED = 128 + 2
@@ -88,16 +86,8 @@ def _carry_out(words: list[str], *, own_process: bool) -> int:
     if words and words[0] not in COMMANDS and not _is_global_option(words[0]):
         # `garden FILE` is short for `garden run FILE`, with options anywhere.
         words.insert(0, "run")
-    file: ProgramFile | None = None
-    # Imported late, so that help, usage errors and documentation cost no compiler, and a warm start not even argparse.
-    if words and words[0] == "run":
-        from garden.cli import warm
-
-        done = warm.run(words[1:], own_process=own_process)
-        if isinstance(done, int):
-            return done
-        file = done
-    elif words and words[0] in ("-V", "--version"):
+    # Imported late, so that help, usage errors and documentation cost no compiler.
+    if words and words[0] in ("-V", "--version"):
         write_stdout(f"{_version()}\n".encode())
         return 0
     try:
@@ -115,7 +105,6 @@ def _carry_out(words: list[str], *, own_process: bool) -> int:
     from garden.cli import commands
 
     options.own_process = own_process
-    options.program = file
     handlers = {"run": commands.run, "build": commands.build, "check": commands.check, "dump": commands.dump}
     return handlers[options.command](options)
 

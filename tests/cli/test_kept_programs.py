@@ -1,4 +1,4 @@
-"""The warm start of `garden run`: what it does without, and that nobody can tell it from a cold one."""
+"""Programs whose machine code is in the cache run without the compiler, and nobody can tell."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 import garden
-from garden.cli import commands, warm
-from garden.cli.main import _parser, main
+from garden.cli.main import main
 from garden.native.cache import Cache
 from garden.native.codegen.programs import NativeProgram, load_program, program_key, standard_hosts
 from garden.native.target import host_target
@@ -76,10 +75,10 @@ def run(capfd: pytest.CaptureFixture[str]) -> Run:
 def without_compiler(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """From when it is called on, the compiler must not be used."""
 
-    def refuse(options: object) -> int:
+    def refuse(*arguments: object, **options: object) -> None:
         raise AssertionError("the program was not in the cache")
 
-    return lambda: monkeypatch.setattr(commands, "run", refuse)
+    return lambda: monkeypatch.setattr("garden.machines.make_machine", refuse)
 
 
 @pytest.mark.parametrize("level", ["-O0", "-O1"])
@@ -198,93 +197,36 @@ def test_a_directory_that_cannot_be_used_changes_nothing_but_speed(
     assert not list(unsafe.iterdir())
 
 
-#: Says on standard error what has been loaded beside what Python loads for itself.
-_COMMAND = """\
-import sys
-before = {*sys.modules}
-from garden.cli.main import main
-status = main(sys.argv[1:])
-print(*sorted({*sys.modules} - before), file=sys.stderr)
-sys.exit(status)
-"""
-
-
 def process(*words: str) -> AbstractContextManager[subprocess.Popen[str]]:
     """A process of its own that carries out a command line, for a `with` block."""
     # The same garden as here, whatever the working directory has.
     environment = {**os.environ, "PYTHONPATH": str(Path(garden.__file__).parent.parent)}
-    command = [sys.executable, "-P", "-c", _COMMAND, *words]
+    command = [sys.executable, "-P", "-m", "garden", *words]
     return child(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
 
 
 def test_two_processes_may_fill_one_cache_at_once(
     cache: Cache, write: Write, run: Run, without_compiler: Callable[[], None]
 ) -> None:
-    path = write(PROGRAMS["numbers"])
-    with process("run", path) as first, process("run", path) as second:
+    words = ("run", "--heap-limit", "1M", write(PROGRAMS["numbers"]))
+    with process(*words) as first, process(*words) as second:
         for started in (first, second):
             assert started.communicate()[0] == "45\n"
             assert started.returncode == 0
     without_compiler()
+    assert run(*words[1:]) == (0, "45\n", "")
+
+
+def test_who_asks_for_the_stages_has_them_run(
+    cache: Cache, write: Write, run: Run, without_compiler: Callable[[], None]
+) -> None:
+    path = write(PROGRAMS["numbers"])
+    cold = run(path, "--alloc-stats")
+    again = run(path, "--alloc-stats")
+    assert [line.split()[0] for line in again[2].splitlines()] == [line.split()[0] for line in cold[2].splitlines()]
+    assert run(path, "--alloc", "parse=limit(1, page)")[0] == 1
+    without_compiler()
     assert run(path) == (0, "45\n", "")
-
-
-#: Modules of others that take long to load.
-SLOW = {
-    *("typing", "collections", "functools", "contextlib", "re", "enum", "signal", "threading", "argparse", "json"),
-    *("dataclasses", "inspect", "pathlib", "hashlib", "numpy", "llvmlite"),
-}
-
-
-@pytest.mark.parametrize("name", ["nothing", "a constant", "numbers"])
-def test_a_warm_start_loads_nothing_that_takes_long(name: str, cache: Cache, write: Write, run: Run) -> None:
-    path = write(PROGRAMS[name])
-    cold = run(path)
-    with process(path) as warm:
-        output, error = warm.communicate()
-    assert (warm.returncode, output) == cold[:2]
-    loaded = set(error.split())
-    assert {"garden.native.image.load", "garden.native.run.jit"} <= loaded
-    assert not loaded & {*SLOW, "importlib"}
-    ours = {module for module in loaded if module.startswith(("allocators.", "garden."))}
-    assert {module for module in ours if module.startswith("allocators.")} == {
-        "allocators.errors",
-        "allocators.mapping",
-    }
-    stages = ("garden.syntax", "garden.types", "garden.ir", "garden.bytecode", "garden.vm", "garden.std")
-    assert not {module for module in ours if module.startswith(stages)}
-    assert not ours & {"garden.pipeline", "garden.machines", "garden.native.codegen.compiler", "garden.diagnostics"}
-
-
-LINES = [
-    ["FILE"],
-    ["FILE", "-O0"],
-    ["-O1", "FILE", "-B"],
-    ["--engine", "jit", "--backtrace", "FILE"],
-    ["--engine", "auto", "--engine", "jit", "FILE"],
-    ["--heap-limit", "64M", "--stack-size", "1G", "FILE", "--heap-limit", "4096"],
-]
-
-
-@pytest.mark.parametrize("words", LINES)
-def test_command_lines_mean_the_same_as_to_the_full_parser(words: list[str]) -> None:
-    options = warm._options(words)
-    full = _parser().parse_args(["run", *words])
-    assert options is not None
-    assert (options.file, options.level, options.backtrace) == (full.file, full.level, full.backtrace)
-    assert full.engine in ("auto", "jit")
-    for size, text in ((options.heap_limit, full.heap_limit), (options.stack_size, full.stack_size)):
-        assert size == (None if text is None else warm._size(text))
-
-
-@pytest.mark.parametrize(
-    "words",
-    [[], ["-"], ["FILE", "FILE"], ["FILE", "-O2"], ["FILE", "-O", "1"], ["FILE", "--engine"], ["FILE", "--heap-limit"],
-     ["FILE", "--engine", "reference"], ["FILE", "--heap-limit", "much"], ["FILE", "--alloc-stats"], ["--help"],
-     ["FILE", "--alloc", "run=page"], ["FILE", "--verbose"], ["--engine=jit", "FILE"], ["--", "FILE"]],
-)  # fmt: skip
-def test_other_command_lines_are_left_to_the_full_parser(words: list[str]) -> None:
-    assert warm._options(words) is None
 
 
 def test_programs_for_which_there_are_other_packages_are_not_kept(cache: Cache) -> None:
