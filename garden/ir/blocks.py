@@ -40,20 +40,20 @@ def postorder(ir: Ir[Allocator], function: int, order: Vec[Allocator], visited: 
     reached. `pending` is an empty Vec 'i' for the search.
     """
     pool = ir.pool.items
-    pending.append(ir.function_first[function])
+    pending.append_i64(ir.function_first[function])
     while len(pending):
-        block: int = pending.pop()
+        block: int = pending.pop_i64()
         if block < 0:
-            order.append(-block)
+            order.append_i64(-block)
         elif not visited[block]:
             visited[block] = 1
             # Met again when all that it leads to is done.
-            pending.append(-block)
+            pending.append_i64(-block)
             terminator: int = ir.block_last[block]
             for index in range(edge_count(ir, terminator) - 1, -1, -1):
                 target: int = pool[edge_at(ir, terminator, index) + 1]
                 if not visited[target]:
-                    pending.append(target)
+                    pending.append_i64(target)
 
 
 def unlink_blocks(ir: Ir[Allocator]) -> None:

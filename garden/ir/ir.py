@@ -339,7 +339,7 @@ class Ir(Uncopyable, Generic[A]):
         self._read_block_columns()
         self._read_function_columns()
         try:
-            self.pool.append(0)
+            self.pool.append_i64(0)
             self.add(NONE, 0, 0)
             self.add_block(0)
             self.add_function(0, 0, 0, 0)
@@ -437,9 +437,9 @@ class Ir(Uncopyable, Generic[A]):
             return 0
         index = len(self.pool)
         self.pool.reserve(len(words) + 1)
-        self.pool.append(len(words))
+        self.pool.append_i64(len(words))
         for word in words:
-            self.pool.append(word)
+            self.pool.append_i64(word)
         return index
 
     def add_words(self, words: Vec[Allocator]) -> int:
@@ -449,7 +449,7 @@ class Ir(Uncopyable, Generic[A]):
             return 0
         index = len(self.pool)
         self.pool.reserve(count + 1)
-        self.pool.append(count)
+        self.pool.append_i64(count)
         self.pool.extend_from(words)
         return index
 

@@ -174,7 +174,7 @@ class _Lowering(Generic[A, S]):
             type: int = self._checked.extra.items[types + 1 + index]
             value = ir.add(op.PARAM, type, self._starts[token])
             self._bound.items[token] = value
-            self._values.append(value)
+            self._values.append_i64(value)
         ir.block_params[self._build.block] = self._pop_list(count)
         body: int = self._right[node]
         self._lower_items(body, ir.function_result[row], self._start(node))
@@ -193,7 +193,7 @@ class _Lowering(Generic[A, S]):
         """Lower the items of a function and return the value of the last, unless `result` is Void."""
         self._push(_BODY, items)
         self._run()
-        value: int = self._values.pop()
+        value: int = self._values.pop_i64()
         last = self._last_item(items)
         self._build.ret(value if result != VOID else 0, self._start(last) if last else start)
 
@@ -202,22 +202,22 @@ class _Lowering(Generic[A, S]):
         work = self._work
         values = self._values
         while len(work):
-            word: int = work.pop()
+            word: int = work.pop_i64()
             task = word & 0xFF
             node = word >> 8
             if task == _EVALUATE:
                 self._evaluate(node)
             elif task == _FINISH:
-                values.append(self._finish(node))
+                values.append_i64(self._finish(node))
             elif task == _BODY:
                 self._push_items(node)
             elif task == _DROP:
-                values.pop()
+                values.pop_i64()
             elif task == _BUILD:
-                self._push_fields(node, work.pop())
+                self._push_fields(node, work.pop_i64())
             elif task == _STORE:
-                value: int = values.pop()
-                self._store(node, value, values.items[len(values) - 1], work.pop())
+                value: int = values.pop_i64()
+                self._store(node, value, values.items[len(values) - 1], work.pop_i64())
             elif task == _TEST:
                 self._branch(node)
             elif task == _ARM:
@@ -226,7 +226,7 @@ class _Lowering(Generic[A, S]):
                 self._join(node)
 
     def _push(self, task: int, node: int) -> None:
-        self._work.append(task | node << 8)
+        self._work.append_i64(task | node << 8)
 
     def _push_items(self, items: int) -> None:
         """Push what evaluates the items of a body in turn, and keeps the value of the last."""
@@ -241,7 +241,7 @@ class _Lowering(Generic[A, S]):
             self._push(_EVALUATE, node)
             last = False
         if last:
-            self._values.append(0)
+            self._values.append_i64(0)
 
     def _is_declaration(self, node: int) -> bool:
         kind: int = self._kinds[node]
@@ -261,7 +261,7 @@ class _Lowering(Generic[A, S]):
         kind: int = self._kinds[node]
         left: int = self._left[node]
         if kind == node_kind.IDENT:
-            self._values.append(self._bound.items[self._targets[node]])
+            self._values.append_i64(self._bound.items[self._targets[node]])
         elif kind == node_kind.BINARY:
             self._push(_FINISH, node)
             self._push(_EVALUATE, self._right[node])
@@ -282,10 +282,10 @@ class _Lowering(Generic[A, S]):
         elif kind == node_kind.ARRAY:
             self._push_members(node)
         elif kind == node_kind.RECORD:
-            self._values.append(self._allocate(node, self._type(node).size))
+            self._values.append_i64(self._allocate(node, self._type(node).size))
             self._push_fields(node, 0)
         else:
-            self._values.append(self._literal(node, kind, False, self._start(node)))
+            self._values.append_i64(self._literal(node, kind, False, self._start(node)))
 
     def _finish(self, node: int) -> int:
         """The value of a node whose operands are on the value stack, and now taken off."""
@@ -293,10 +293,10 @@ class _Lowering(Generic[A, S]):
         if kind == node_kind.CALL:
             return self._call(node)
         values = self._values
-        operand: int = values.pop()
+        operand: int = values.pop_i64()
         left: int = self._left[node]
         if kind == node_kind.BINARY:
-            return self._binary(node, values.pop(), operand)
+            return self._binary(node, values.pop_i64(), operand)
         if kind == node_kind.FIELD:
             return self._field(node, operand)
         if kind == node_kind.CAST:
@@ -333,7 +333,7 @@ class _Lowering(Generic[A, S]):
         if self._ast.tokens.kinds[self._tokens[node]] == token_kind.PLUS:
             self._push(_EVALUATE, operand)
         elif kind in (node_kind.INT, node_kind.DOUBLE):
-            self._values.append(self._literal(operand, kind, True, self._start(node)))
+            self._values.append_i64(self._literal(operand, kind, True, self._start(node)))
         else:
             self._push(_FINISH, node)
             self._push(_EVALUATE, operand)
@@ -393,13 +393,13 @@ class _Lowering(Generic[A, S]):
         array = self._allocate(node, WORD_SIZE + count * size)
         length = self._build.const(INT, count, self._start(node))
         self._build.store(length, array, 0, self._start(node))
-        self._values.append(array)
+        self._values.append_i64(array)
         for index in range(count - 1, -1, -1):
             self._push_part(extra[members + 1 + index], WORD_SIZE + index * size)
 
     def _push_part(self, node: int, offset: int) -> None:
         """Push what puts the value of `node` at an offset into the object on top of the value stack."""
-        self._work.append(offset)
+        self._work.append_i64(offset)
         if self._kinds[node] == node_kind.RECORD:
             self._push(_BUILD, node)
         else:
@@ -436,7 +436,7 @@ class _Lowering(Generic[A, S]):
     def _push_match(self, node: int) -> None:
         extra = self._ast.extra.items
         arms: int = self._left[node]
-        self._values.append(0)
+        self._values.append_i64(0)
         self._push(_JOIN, node)
         self._push(_BODY, self._right[node])
         for index in range(arms + extra[arms] - 1, arms, -2):
@@ -448,28 +448,28 @@ class _Lowering(Generic[A, S]):
 
     def _branch(self, condition: int) -> None:
         ir = self._ir
-        value: int = self._values.pop()
+        value: int = self._values.pop_i64()
         arm = ir.add_block(self._function)
         taken = ir.add_list([arm])
         other = ir.add_list([0])
         self._build.branch(value, taken, other, self._start(condition))
-        self._values.append(other)
+        self._values.append_i64(other)
         self._build.block = arm
 
     def _end_arm(self, node: int) -> None:
         ir = self._ir
         values = self._values
-        value: int = values.pop()
-        other: int = values.pop()
-        values.append(self._jump_to_join(node, value, values.pop()))
+        value: int = values.pop_i64()
+        other: int = values.pop_i64()
+        values.append_i64(self._jump_to_join(node, value, values.pop_i64()))
         self._build.block = ir.add_block(self._function)
         ir.pool.items[other + 1] = self._build.block
 
     def _join(self, node: int) -> None:
         ir = self._ir
         values = self._values
-        value: int = values.pop()
-        chain: int = values.pop()
+        value: int = values.pop_i64()
+        chain: int = values.pop_i64()
         if chain:
             type: int = self._node_types[node]
             chain = self._jump_to_join(node, value, chain)
@@ -483,7 +483,7 @@ class _Lowering(Generic[A, S]):
             if type != VOID:
                 value = ir.add(op.PARAM, type, self._start(node))
                 ir.block_params[self._build.block] = ir.add_list([value])
-        values.append(value)
+        values.append_i64(value)
 
     def _jump_to_join(self, node: int, value: int, chain: int) -> int:
         """End an arm's last block; return the new head of the chain of edges to the join."""
@@ -510,9 +510,9 @@ class _Lowering(Generic[A, S]):
         start = len(values) - count
         index = len(pool)
         pool.reserve(count + 1)
-        pool.append(count)
+        pool.append_i64(count)
         for position in range(start, start + count):
-            pool.append(values.items[position])
+            pool.append_i64(values.items[position])
         values.truncate(start)
         return index
 

@@ -259,9 +259,9 @@ class _Reader:
             raise header.error("the parameters are not those of the first block")
         extra = ir.checked.extra
         ir.checked.functions.append(0, result, len(extra), symbol)
-        extra.append(len(parameters))
+        extra.append_i64(len(parameters))
         for value in parameters:
-            extra.append(ir.type[self.values[value]])
+            extra.append_i64(ir.type[self.values[value]])
         for inst, line, arms in pending:
             self._instruction(inst, line, arms)
 

@@ -268,15 +268,15 @@ class _Verifier:
                 left[ir.function_first[function]] -= 1
             for block in range(1, ir.block_count):
                 if ir.block_function[block] and left[block] == 0:
-                    free.append(block)
+                    free.append_i64(block)
             while len(free):
-                block = free.pop()
+                block = free.pop_i64()
                 terminator: int = ir.block_last[block]
                 for index in range(edge_count(ir, terminator)):
                     target: int = targets[edge_at(ir, terminator, index) + 1]
                     left[target] -= 1
                     if left[target] == 0:
-                        free.append(target)
+                        free.append_i64(target)
             for block in range(1, ir.block_count):
                 if left[block]:
                     self._say(block, 0, "is on a cycle, or behind one")

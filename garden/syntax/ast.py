@@ -114,7 +114,7 @@ class Ast(Uncopyable, Generic[A]):
         self.extra: Vec[A] = Vec(allocator, "I")
         self.roots = 0
         try:
-            self.extra.append(0)
+            self.extra.append_i64(0)
             self.add(NONE, 0, 0, 0)
         except MemoryError:
             self.close()

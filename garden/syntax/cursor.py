@@ -80,9 +80,9 @@ class Cursor(Generic[A]):
         end = self._end_of_docs()
         extra = self._ast.extra
         index = len(extra)
-        extra.append(end - first)
+        extra.append_i64(end - first)
         for token in range(first, end):
-            extra.append(token)
+            extra.append_i64(token)
         self._go_to(end)
         return index
 

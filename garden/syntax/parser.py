@@ -220,8 +220,8 @@ class _Automaton(Generic[A, S]):
             if parameter_type == 0:
                 children.truncate(mark)
                 return 0
-            children.append(name)
-            children.append(parameter_type)
+            children.append_i64(name)
+            children.append_i64(parameter_type)
         cursor.advance()
         result = 0
         # A head ends with the body, or inside `extern` with the next function or the end.
@@ -233,9 +233,9 @@ class _Automaton(Generic[A, S]):
         parameters = self._list(children, mark)
         extra = self._ast.extra
         index = len(extra)
-        extra.append(result)
-        extra.append(parameters)
-        extra.append(docs)
+        extra.append_i64(result)
+        extra.append_i64(parameters)
+        extra.append_i64(docs)
         return index
 
     # match = "match" "{" { arm } default { arm | default } "}"
@@ -277,7 +277,7 @@ class _Automaton(Generic[A, S]):
             cursor.blame("E0205", f"expected the name of a package in quotes, got {cursor.found()}")
             if cursor.kind != tokens.IDENT:
                 return False
-        self._children.append(cursor.position)
+        self._children.append_i64(cursor.position)
         cursor.advance()
         return True
 
@@ -318,7 +318,7 @@ class _Automaton(Generic[A, S]):
             if name != 0:
                 signature = self._signature(docs)
                 if signature != 0:
-                    self._children.append(self._ast.add(nodes.SIGNATURE, name, signature, 0))
+                    self._children.append_i64(self._ast.add(nodes.SIGNATURE, name, signature, 0))
                     return
         else:
             cursor.blame("E0201", f"expected `fn` or `}}`, got {cursor.found()}")
@@ -375,7 +375,7 @@ class _Automaton(Generic[A, S]):
         if name == 0:
             self._recover_from_name()
             return
-        self._children.append(name)
+        self._children.append_i64(name)
         self._cursor.want(tokens.COLON)
         self._operand()
 
@@ -487,7 +487,7 @@ class _Automaton(Generic[A, S]):
             while True:
                 if node == 0 or len(stack) == bottom:
                     return node
-                self._children.append(node)
+                self._children.append_i64(node)
                 if stack.form == frames.RECORD_TYPE and cursor.kind != tokens.GT:
                     if not self._type_label():
                         return 0
@@ -503,7 +503,7 @@ class _Automaton(Generic[A, S]):
         name = self._cursor.name("a field name or `>`")
         if name == 0:
             return False
-        self._children.append(name)
+        self._children.append_i64(name)
         self._cursor.want(tokens.COLON)
         return True
 
@@ -528,7 +528,7 @@ class _Automaton(Generic[A, S]):
             fields = self._list(self._children, mark)
             self._stack.pop()
             return self._ast.add(nodes.TYPE_RECORD, token, fields, 0)
-        member = self._children.pop()
+        member = self._children.pop_i64()
         self._stack.pop()
         kind = nodes.TYPE_OPTION if form == frames.OPTION_TYPE else nodes.TYPE_ARRAY
         return self._ast.add(kind, token, member, 0)
@@ -550,9 +550,9 @@ class _Automaton(Generic[A, S]):
             node = self._ast.add(nodes.LET, name, node, docs)
             stack.pop()
         if stack.form == frames.ROOT:
-            self._roots.append(node)
+            self._roots.append_i64(node)
             return
-        self._children.append(node)
+        self._children.append_i64(node)
         if stack.form == frames.MATCH:
             if self._cursor.kind != tokens.LBRACE:
                 self._cursor.want(tokens.LBRACE)
@@ -584,7 +584,7 @@ class _Automaton(Generic[A, S]):
         elif form == frames.ARM:
             body = self._list(self._children, mark)
             stack.pop()
-            self._children.append(body)
+            self._children.append_i64(body)
         elif form == frames.DEFAULT:
             body = self._new_list(self._children, mark)
             stack.pop()
@@ -615,7 +615,7 @@ class _Automaton(Generic[A, S]):
         body = self._list(self._children, mark)
         self._stack.pop()
         if signature != frames.BROKEN:
-            self._roots.append(self._ast.add(nodes.FN, name, signature, body))
+            self._roots.append_i64(self._ast.add(nodes.FN, name, signature, body))
 
     def _list(self, stack: Vec[S], mark: i64) -> int:
         """Move what is on a stack from `mark` on to a list in `extra`."""
@@ -627,7 +627,7 @@ class _Automaton(Generic[A, S]):
         """The same, but an empty list gets its own index."""
         extra = self._ast.extra
         index = len(extra)
-        extra.append(len(stack) - mark)
+        extra.append_i64(len(stack) - mark)
         extra.extend_from(stack, mark)
         stack.truncate(mark)
         return index

@@ -75,7 +75,7 @@ class Calls(Generic[S]):
         poisoned = False
         for argument in self._ast.list_at(self._ast.b[node]):
             type = self._values.value(argument)
-            given.append(type)
+            given.append_i64(type)
             poisoned = poisoned or type == POISON
         target: int = self._ast.a[node]
         target_kind: int = self._ast.kinds[target]

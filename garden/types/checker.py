@@ -282,7 +282,7 @@ class _Checking(Generic[S]):
         tasks = self._tasks
         self._push_items(items)
         while len(tasks):
-            task: int = tasks.pop()
+            task: int = tasks.pop_i64()
             if task == _LEAVE_SCOPE:
                 self._scopes.leave()
             elif task == _ENTER_SCOPE:
@@ -297,14 +297,14 @@ class _Checking(Generic[S]):
         extra = self._extra
         tasks = self._tasks
         for index in range(items + extra[items], items, -1):
-            tasks.append(extra[index] << 1)
+            tasks.append_i64(extra[index] << 1)
 
     def _push_body(self, items: int) -> None:
         """Push the items of an arm, in a scope of their own."""
         if self._extra[items]:
-            self._tasks.append(_LEAVE_SCOPE)
+            self._tasks.append_i64(_LEAVE_SCOPE)
             self._push_items(items)
-            self._tasks.append(_ENTER_SCOPE)
+            self._tasks.append_i64(_ENTER_SCOPE)
 
     def _enter(self, node: int) -> None:
         """Give a leaf its type; push the parts of any other node, and the task to leave it."""
@@ -318,28 +318,28 @@ class _Checking(Generic[S]):
         tasks = self._tasks
         left: int = self._left[node]
         if node_kind == kind.BINARY:
-            tasks.append(node << 1 | 1)
-            tasks.append(self._right[node] << 1)
-            tasks.append(left << 1)
+            tasks.append_i64(node << 1 | 1)
+            tasks.append_i64(self._right[node] << 1)
+            tasks.append_i64(left << 1)
         elif node_kind == kind.CALL:
-            tasks.append(node << 1 | 1)
+            tasks.append_i64(node << 1 | 1)
             self._push_items(self._right[node])
         elif node_kind == kind.MATCH:
-            tasks.append(node << 1 | 1)
+            tasks.append_i64(node << 1 | 1)
             self._push_body(self._right[node])
             for index in range(left + self._extra[left] - 1, left, -2):
                 self._push_body(self._extra[index + 1])
-                tasks.append(self._extra[index] << 1)
+                tasks.append_i64(self._extra[index] << 1)
         elif node_kind == kind.ARRAY:
-            tasks.append(node << 1 | 1)
+            tasks.append_i64(node << 1 | 1)
             self._push_items(left)
         elif node_kind == kind.RECORD:
-            tasks.append(node << 1 | 1)
+            tasks.append_i64(node << 1 | 1)
             for index in range(left + self._extra[left], left, -2):
-                tasks.append(self._extra[index] << 1)
+                tasks.append_i64(self._extra[index] << 1)
         elif node_kind <= kind.CAST and node_kind != kind.FN:
-            tasks.append(node << 1 | 1)
-            tasks.append(left << 1)
+            tasks.append_i64(node << 1 | 1)
+            tasks.append_i64(left << 1)
 
     def _leave(self, node: int) -> None:
         """Give a node its type, that of its parts being known."""

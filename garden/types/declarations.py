@@ -81,7 +81,7 @@ class Declarations(Generic[S]):
             elif node_kind == kind.EXTERN:
                 self._declare_extern(node)
             elif node_kind == kind.IMPORT:
-                self._imports.append(node)
+                self._imports.append_i64(node)
         for node in self._imports.view:
             self._import(node)
 
@@ -130,7 +130,7 @@ class Declarations(Generic[S]):
         token: int = ast.token[node]
         symbol: int = ast.tokens.symbols[token]
         start = len(program.extra)
-        program.extra.append(len(types))
+        program.extra.append_i64(len(types))
         program.extra.extend(types)
         row = program.functions.append(node, result, start, symbol)
         program.node_types.items[node] = result

@@ -163,7 +163,7 @@ class Overloads(Generic[S]):
         if self._exact.intern(array("I", [head, *parameters]).tobytes()) < len(self._functions):
             return False
         index = len(self._lists)
-        self._lists.append(len(parameters))
+        self._lists.append_i64(len(parameters))
         self._lists.extend(parameters)
         result = types.intern(function.result)
         candidate = self._candidates.append(index, result, 0, int(function.generic), 0, head)

@@ -54,7 +54,7 @@ class CheckedProgram(Uncopyable, Generic[A]):
             self.node_types.fill(0, len(ast))
             self.targets.fill(0, len(ast))
             self.functions.append(0, 0, 0, 0)
-            self.extra.append(0)
+            self.extra.append_i64(0)
         except MemoryError:
             self.close()
             raise

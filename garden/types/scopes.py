@@ -41,11 +41,11 @@ class Scopes(Generic[S]):
 
     def enter(self) -> None:
         """Open a scope inside the present one."""
-        self._marks.append(len(self._rows))
+        self._marks.append_i64(len(self._rows))
 
     def leave(self) -> None:
         """Close the innermost scope: what it declared is gone, what it shadowed is back."""
-        mark: int = self._marks.pop()
+        mark: int = self._marks.pop_i64()
         meaning = self._meaning.items
         for row in range(len(self._rows) - 1, mark - 1, -1):
             meaning[self._symbols[row]] = self._shadowed[row]

@@ -148,10 +148,10 @@ class Trees:
         """Move to the next block; whether there is one."""
         pending = self._pending
         if len(pending):
-            self.second = pending.pop()
-            self.first = pending.pop()
-            self.mark = pending.pop()
-            self.block = pending.pop()
+            self.second = pending.pop_i64()
+            self.first = pending.pop_i64()
+            self.mark = pending.pop_i64()
+            self.block = pending.pop_i64()
             return True
         count = self.ir.block_count
         self.mark = 0
@@ -179,7 +179,7 @@ class Trees:
             target: int = pool[edge_at(ir, terminator, index) + 1]
             if self._has_parent(target):
                 for word in (target, mark, first, second):
-                    self._pending.append(word)
+                    self._pending.append_i64(word)
 
     def close(self) -> None:
         self._pending.close()

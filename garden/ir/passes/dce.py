@@ -96,7 +96,7 @@ class _Liveness:
         self._link(ir)
         self._mark_roots(ir)
         while len(self._pending):
-            self._mark_needs(ir, self._pending.pop())
+            self._mark_needs(ir, self._pending.pop_i64())
         return self._remove(ir)
 
     def _link(self, ir: Ir[Allocator]) -> None:
@@ -117,8 +117,8 @@ class _Liveness:
                 if pool[edge] > 1:
                     target: int = pool[edge + 1]
                     pair = len(self._edges) // 2
-                    self._edges.append(edge)
-                    self._edges.append(incoming[target])
+                    self._edges.append_i64(edge)
+                    self._edges.append_i64(incoming[target])
                     incoming[target] = pair
 
     def _mark_roots(self, ir: Ir[Allocator]) -> None:
@@ -134,7 +134,7 @@ class _Liveness:
     def _mark(self, value: int) -> None:
         if not self._live.items[value]:
             self._live.items[value] = 1
-            self._pending.append(value)
+            self._pending.append_i64(value)
 
     def _mark_operands(self, ir: Ir[Allocator], inst: int) -> None:
         flags = OPERANDS[ir.op[inst]]

@@ -86,7 +86,7 @@ class _Threader:
             self._layout.clear()
             block: int = ir.function_first[function]
             while block:
-                self._layout.append(block)
+                self._layout.append_i64(block)
                 block = ir.block_next[block]
             for index in range(len(self._layout) - 1, -1, -1):
                 count += self._lead_on(ir.block_last[self._layout.items[index]])
@@ -218,11 +218,11 @@ class _Threader:
         uses = self._uses
         words = self._words
         words.clear()
-        words.append(pool[onward + 1])
+        words.append_i64(pool[onward + 1])
         for cell in range(onward + 2, onward + 1 + pool[onward]):
             argument = self._argument(edge, parameters, pool[cell])
             uses[argument] += 1
-            words.append(argument)
+            words.append_i64(argument)
         return ir.add_words(words)
 
     def _copy_branch(self, jump: int) -> bool:

@@ -90,14 +90,14 @@ class _Inliner:
         self._state.items[entry] = _CLOSED
         count = 0
         for root in range(1, entry):
-            self._pending.append(root)
+            self._pending.append_i64(root)
             while len(self._pending):
-                function: int = self._pending.pop()
+                function: int = self._pending.pop_i64()
                 if function < 0:
                     count += self._visit(-function)
                 elif self._state.items[function] == 0:
                     self._state.items[function] = _OPEN
-                    self._pending.append(-function)
+                    self._pending.append_i64(-function)
                     self._push_callees(function)
         return count
 
@@ -115,7 +115,7 @@ class _Inliner:
             while inst:
                 rows += 1
                 if ir.op[inst] in (op.CALL, op.TAIL) and self._state.items[ir.a[inst]] == 0:
-                    self._pending.append(ir.a[inst])
+                    self._pending.append_i64(ir.a[inst])
                 inst = ir.next[inst]
             block = ir.block_next[block]
         self._rows.items[function] = rows
@@ -303,7 +303,7 @@ class _Inliner:
         parameters: int = ir.block_params[source]
         for cell in range(parameters + 1, parameters + 1 + ir.pool.items[parameters]):
             parameter: int = ir.pool.items[cell]
-            words.append(ir.add(op.PARAM, ir.type[parameter], ir.pos[parameter]))
+            words.append_i64(ir.add(op.PARAM, ir.type[parameter], ir.pos[parameter]))
         ir.block_params[block] = ir.add_words(words)
 
     def _copy(self, inst: int) -> int:
@@ -332,7 +332,7 @@ class _Inliner:
     def _copy_edge(self, edge: int) -> int:
         pool = self.ir.pool.items
         self._words.clear()
-        self._words.append(self._blocks.items[pool[edge + 1]])
+        self._words.append_i64(self._blocks.items[pool[edge + 1]])
         return self._copy_values(edge + 2, edge + 1 + pool[edge])
 
     def _copy_values(self, start: int, end: int) -> int:
@@ -340,5 +340,5 @@ class _Inliner:
         pool = self.ir.pool.items
         copies = self._copies.items
         for cell in range(start, end):
-            self._words.append(copies[pool[cell]])
+            self._words.append_i64(copies[pool[cell]])
         return self.ir.add_words(self._words)

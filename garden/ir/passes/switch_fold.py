@@ -146,10 +146,10 @@ class _Folder:
         subject = self.subject
         while True:
             self._seen.items[block] = 1
-            self._blocks.append(block)
-            self._keys.append(self.key)
-            self._hits.append(self.hit)
-            self._misses.append(self.miss)
+            self._blocks.append_i64(block)
+            self._keys.append_i64(self.key)
+            self._hits.append_i64(self.hit)
+            self._misses.append_i64(self.miss)
             after: int = ir.pool.items[self.miss + 1]
             if self._seen.items[after] or not self._is_link(after) or not self._compares(after):
                 return
@@ -211,7 +211,7 @@ class _Folder:
         hits = self._hits.items
         words = self._words
         words.clear()
-        words.append(self._misses.items[end - 1])
+        words.append_i64(self._misses.items[end - 1])
         least: int = 0 if text else keys[start]
         most: int = least
         for index in range(start, end):
@@ -224,8 +224,8 @@ class _Folder:
             key: int = keys[index]
             if stamps[key - least] != self._part:
                 stamps[key - least] = self._part
-                words.append(key)
-                words.append(hits[index])
+                words.append_i64(key)
+                words.append_i64(hits[index])
         distinct = len(words) // 2
         return distinct >= MIN_CASES and (text or most - least < MAX_SPREAD * distinct)
 

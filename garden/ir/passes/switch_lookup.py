@@ -66,8 +66,8 @@ def _gather(ir: Ir[Allocator], switch: int, words: Vec[Allocator]) -> bool:
         if first == _NO_ARM or _goes_to(ir, edge) != first:
             return False
         if index:
-            words.append(ir.pool.items[cases + 2 * index])
-        words.append(ir.imm[_constant(ir, edge)])
+            words.append_i64(ir.pool.items[cases + 2 * index])
+        words.append_i64(ir.imm[_constant(ir, edge)])
     return True
 
 

@@ -37,14 +37,14 @@ def _reach(ir: Ir[Allocator], reached: Cells, pending: Vec[Allocator]) -> None:
     for function in range(1, ir.function_count):
         first: int = ir.function_first[function]
         reached[first] = 1
-        pending.append(first)
+        pending.append_i64(first)
         while len(pending):
-            terminator: int = ir.block_last[pending.pop()]
+            terminator: int = ir.block_last[pending.pop_i64()]
             for index in range(edge_count(ir, terminator)):
                 target: int = pool[edge_at(ir, terminator, index) + 1]
                 if not reached[target]:
                     reached[target] = 1
-                    pending.append(target)
+                    pending.append_i64(target)
 
 
 def _remove(ir: Ir[Allocator], reached: Cells, counts: Counts) -> int:
