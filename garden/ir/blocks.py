@@ -7,6 +7,7 @@ instruction by `NOP`. `unlink_blocks` and `unlink_noops` take what is marked out
 from __future__ import annotations
 
 from allocators import Allocator
+from allocators._mypyc import i64
 from allocators.collections import Vec
 from allocators.collections.storage import Cells
 from garden.ir import ir as op
@@ -24,7 +25,7 @@ def count_predecessors(ir: Ir[Allocator], scratch: Allocator) -> Vec[Allocator]:
         for function in range(1, ir.function_count):
             data[ir.function_first[function]] += 1
         for block in range(1, ir.block_count):
-            terminator: int = ir.block_last[block] if ir.block_function[block] else 0
+            terminator: i64 = ir.block_last[block] if ir.block_function[block] else 0
             for index in range(edge_count(ir, terminator)):
                 data[pool[edge_at(ir, terminator, index) + 1]] += 1
     except BaseException:
@@ -33,7 +34,7 @@ def count_predecessors(ir: Ir[Allocator], scratch: Allocator) -> Vec[Allocator]:
     return counts
 
 
-def postorder(ir: Ir[Allocator], function: int, order: Vec[Allocator], visited: Cells, pending: Vec[Allocator]) -> None:
+def postorder(ir: Ir[Allocator], function: i64, order: Vec[Allocator], visited: Cells, pending: Vec[Allocator]) -> None:
     """Append to `order` the reachable blocks of a function, each after all that it leads to.
 
     `order` is a Vec 'I'. `visited` has a byte for each block, 0 for all of this function, 1 afterwards for those
@@ -42,16 +43,16 @@ def postorder(ir: Ir[Allocator], function: int, order: Vec[Allocator], visited: 
     pool = ir.pool.items
     pending.append_i64(ir.function_first[function])
     while len(pending):
-        block: int = pending.pop_i64()
+        block: i64 = pending.pop_i64()
         if block < 0:
             order.append_i64(-block)
         elif not visited[block]:
             visited[block] = 1
             # Met again when all that it leads to is done.
             pending.append_i64(-block)
-            terminator: int = ir.block_last[block]
+            terminator: i64 = ir.block_last[block]
             for index in range(edge_count(ir, terminator) - 1, -1, -1):
-                target: int = pool[edge_at(ir, terminator, index) + 1]
+                target: i64 = pool[edge_at(ir, terminator, index) + 1]
                 if not visited[target]:
                     pending.append_i64(target)
 
@@ -62,9 +63,9 @@ def unlink_blocks(ir: Ir[Allocator]) -> None:
     nexts = ir.block_next
     for function in range(1, ir.function_count):
         last = 0
-        block: int = ir.function_first[function]
+        block: i64 = ir.function_first[function]
         while block:
-            after: int = nexts[block]
+            after: i64 = nexts[block]
             if alive[block]:
                 if last:
                     nexts[last] = block
@@ -84,7 +85,7 @@ def unlink_noops(ir: Ir[Allocator]) -> None:
     ops = ir.op
     nexts = ir.next
     for block in range(1, ir.block_count):
-        inst: int = ir.block_first[block] if ir.block_function[block] else 0
+        inst: i64 = ir.block_first[block] if ir.block_function[block] else 0
         last = 0
         gap = False
         while inst:
@@ -101,7 +102,7 @@ def unlink_noops(ir: Ir[Allocator]) -> None:
             ir.block_last[block] = last
 
 
-def link(ir: Ir[Allocator], block: int, before: int, inst: int) -> None:
+def link(ir: Ir[Allocator], block: i64, before: i64, inst: i64) -> None:
     """Let an instruction follow another one of a block, or be its first where that is 0."""
     if before:
         ir.next[before] = inst
@@ -109,11 +110,11 @@ def link(ir: Ir[Allocator], block: int, before: int, inst: int) -> None:
         ir.block_first[block] = inst
 
 
-def unlink(ir: Ir[Allocator], block: int, inst: int) -> bool:
+def unlink(ir: Ir[Allocator], block: i64, inst: i64) -> bool:
     """Take an instruction, not the last, out of a block; whether it stood there. Takes time for what is before it."""
     nexts = ir.next
     before = 0
-    other: int = ir.block_first[block]
+    other: i64 = ir.block_first[block]
     while other and other != inst:
         before = other
         other = nexts[other]
@@ -123,7 +124,7 @@ def unlink(ir: Ir[Allocator], block: int, inst: int) -> bool:
     return True
 
 
-def make_noop(ir: Ir[Allocator], inst: int) -> None:
+def make_noop(ir: Ir[Allocator], inst: i64) -> None:
     """Turn an instruction whose result is never used into `NOP`."""
     ir.op[inst] = op.NOP
     ir.type[inst] = 0
@@ -134,9 +135,9 @@ def make_noop(ir: Ir[Allocator], inst: int) -> None:
     ir.imm[inst] = 0
 
 
-def first_real(ir: Ir[Allocator], block: int) -> int:
+def first_real(ir: Ir[Allocator], block: i64) -> i64:
     """The first instruction of a block that is no `NOP`."""
-    inst: int = ir.block_first[block]
+    inst: i64 = ir.block_first[block]
     while ir.op[inst] == op.NOP:
         inst = ir.next[inst]
     return inst

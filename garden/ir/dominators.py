@@ -7,7 +7,7 @@ asking is two comparisons.
 from __future__ import annotations
 
 from allocators import Allocator
-from allocators._mypyc import mypyc_attr
+from allocators._mypyc import i64, mypyc_attr
 from allocators.collections import Vec
 from garden.ir.ir import Ir
 from garden.ir.order import BlockOrder
@@ -44,21 +44,21 @@ class Dominators:
         dominators = order.dominators.items
         # From the leaves up: what is below a block comes after it.
         for index in range(len(order.blocks) - 1, -1, -1):
-            block: int = blocks[index]
-            above: int = dominators[block]
+            block: i64 = blocks[index]
+            above: i64 = dominators[block]
             enter[block] = index + 1
             leave[block] = max(leave[block], index + 1)
             leave[above] = max(leave[above], leave[block])
 
-    def reachable(self, block: int) -> bool:
+    def reachable(self, block: i64) -> bool:
         """Whether there is a path from the first block of the function."""
         return bool(self._enter.items[block])
 
-    def dominates(self, above: int, below: int) -> bool:
+    def dominates(self, above: i64, below: i64) -> bool:
         """Whether every path to `below` leads through `above`. Both are reachable blocks of one function."""
-        number: int = self._enter.items[below]
-        first: int = self._enter.items[above]
-        last: int = self._leave.items[above]
+        number: i64 = self._enter.items[below]
+        first: i64 = self._enter.items[above]
+        last: i64 = self._leave.items[above]
         return first <= number <= last
 
     def close(self) -> None:

@@ -163,14 +163,14 @@ class Op:
         self,
         name: str,
         doc: str,
-        a: int = UNUSED,
-        b: int = UNUSED,
+        a: i64 = UNUSED,
+        b: i64 = UNUSED,
         *,
-        edges: int = 0,
+        edges: i64 = 0,
         takes: tuple[int, int] = (0, 0),
-        gives: int = 0,
-        imm: int = NO_IMM,
-        effect: int = PURE,
+        gives: i64 = 0,
+        imm: i64 = NO_IMM,
+        effect: i64 = PURE,
     ) -> None:
         self.name: Final = name
         self.doc: Final = doc
@@ -185,15 +185,15 @@ class Op:
         self.effect: Final = effect
 
 
-def _unary(name: str, doc: str, takes: int, gives: int) -> Op:
+def _unary(name: str, doc: str, takes: i64, gives: i64) -> Op:
     return Op(name, doc, VALUE, takes=(takes, 0), gives=gives)
 
 
-def _binary(name: str, doc: str, takes: int, gives: int, effect: int = PURE) -> Op:
+def _binary(name: str, doc: str, takes: i64, gives: i64, effect: i64 = PURE) -> Op:
     return Op(name, doc, VALUE, VALUE, takes=(takes, takes), gives=gives, effect=effect)
 
 
-def _with_imm(name: str, doc: str, gives: int, effect: int = PURE) -> Op:
+def _with_imm(name: str, doc: str, gives: i64, effect: i64 = PURE) -> Op:
     return Op(name, doc, VALUE, takes=(INT, 0), gives=gives, imm=IMM, effect=effect)
 
 
@@ -367,21 +367,21 @@ class Ir(Uncopyable, Generic[A]):
         ) = self._functions.typed_columns
 
     @property
-    def value_count(self) -> int:
+    def value_count(self) -> i64:
         """Number of instruction rows, row 0 included: the length of an array indexed by value."""
         return len(self._inst)
 
     @property
-    def block_count(self) -> int:
+    def block_count(self) -> i64:
         """Number of block rows, row 0 included."""
         return len(self._blocks)
 
     @property
-    def function_count(self) -> int:
+    def function_count(self) -> i64:
         """Number of function rows, row 0 included."""
         return len(self._functions)
 
-    def add(self, op: int, type: int, pos: int, *, a: int = 0, b: int = 0, c: int = 0, d: int = 0, imm: int = 0) -> int:
+    def add(self, op: i64, type: i64, pos: i64, *, a: i64 = 0, b: i64 = 0, c: i64 = 0, d: i64 = 0, imm: i64 = 0) -> i64:
         """Add an instruction that stands in no block yet, and return its row; see `Builder` for those of a block."""
         row = self._inst.add()
         if row >= self._capacity:
@@ -397,16 +397,16 @@ class Ir(Uncopyable, Generic[A]):
         self.next[row] = 0
         return row
 
-    def append(self, block: int, inst: int) -> None:
+    def append(self, block: i64, inst: i64) -> None:
         """Put an instruction at the end of a block."""
-        last: int = self.block_last[block]
+        last: i64 = self.block_last[block]
         if last:
             self.next[last] = inst
         else:
             self.block_first[block] = inst
         self.block_last[block] = inst
 
-    def add_block(self, function: int) -> int:
+    def add_block(self, function: i64) -> i64:
         """Add an empty block at the end of a function's layout (function 0: nowhere), and return its row."""
         row = self._blocks.add()
         if row >= self._block_capacity:
@@ -417,7 +417,7 @@ class Ir(Uncopyable, Generic[A]):
         self.block_params[row] = 0
         self.block_next[row] = 0
         if function:
-            last: int = self.function_last[function]
+            last: i64 = self.function_last[function]
             if last:
                 self.block_next[last] = row
             else:
@@ -425,13 +425,13 @@ class Ir(Uncopyable, Generic[A]):
             self.function_last[function] = row
         return row
 
-    def add_function(self, name: int, result: int, pos: int, parameters: int) -> int:
+    def add_function(self, name: i64, result: i64, pos: i64, parameters: i64) -> i64:
         """Add a function without blocks, and return its row."""
         row = self._functions.append(name, 0, 0, result, pos, parameters)
         self._read_function_columns()
         return row
 
-    def add_list(self, words: list[int]) -> int:
+    def add_list(self, words: list[int]) -> i64:
         """Add a list to `pool` and return its index; the empty list is 0."""
         if not words:
             return 0
@@ -442,7 +442,7 @@ class Ir(Uncopyable, Generic[A]):
             self.pool.append_i64(word)
         return index
 
-    def add_words(self, words: Vec[Allocator]) -> int:
+    def add_words(self, words: Vec[Allocator]) -> i64:
         """Add a list that stands in a Vec of 'q', and return its index."""
         count = len(words)
         if count == 0:
@@ -453,7 +453,7 @@ class Ir(Uncopyable, Generic[A]):
         self.pool.extend_from(words)
         return index
 
-    def list_at(self, index: int) -> memoryview:
+    def list_at(self, index: i64) -> memoryview:
         """The words of a list, without a copy; stale once `pool` grows."""
         data = self.pool.data
         return data[index + 1 : index + 1 + data[index]]

@@ -33,7 +33,7 @@ from __future__ import annotations
 from typing import Final, Generic, TypeVar
 
 from allocators import Allocator
-from allocators._mypyc import mypyc_attr
+from allocators._mypyc import i64, mypyc_attr
 from allocators.collections import Vec
 from garden.common import WORD_SIZE
 from garden.diagnostics import Diagnostic
@@ -153,33 +153,33 @@ class _Lowering(Generic[A, S]):
         nodes, results, parameters, names = functions.typed_columns
         # Any function may call any other, so all have their rows before the first call.
         for row in range(1, len(functions)):
-            count: int = self._checked.extra.items[parameters[row]]
+            count: i64 = self._checked.extra.items[parameters[row]]
             ir.add_function(names[row], results[row], self._start(nodes[row]), count)
         entry = ir.add_function(0, VOID, 0, 0)
         for row in range(1, len(functions)):
             self._lower_function(row, nodes[row], parameters[row])
         self._lower_entry(entry)
 
-    def _lower_function(self, row: int, node: int, types: int) -> None:
+    def _lower_function(self, row: i64, node: i64, types: i64) -> None:
         ast = self._ast
         ir = self._ir
         self._function = row
         self._build.block = ir.add_block(row)
         extra = ast.extra.items
-        signature: int = self._left[node]
-        parameters: int = extra[signature + node_kind.SIGNATURE_PARAMETERS]
-        count: int = ir.function_parameters[row]
+        signature: i64 = self._left[node]
+        parameters: i64 = extra[signature + node_kind.SIGNATURE_PARAMETERS]
+        count: i64 = ir.function_parameters[row]
         for index in range(count):
-            token: int = extra[parameters + 1 + 2 * index]
-            type: int = self._checked.extra.items[types + 1 + index]
+            token: i64 = extra[parameters + 1 + 2 * index]
+            type: i64 = self._checked.extra.items[types + 1 + index]
             value = ir.add(op.PARAM, type, self._starts[token])
             self._bound.items[token] = value
             self._values.append_i64(value)
         ir.block_params[self._build.block] = self._pop_list(count)
-        body: int = self._right[node]
+        body: i64 = self._right[node]
         self._lower_items(body, ir.function_result[row], self._start(node))
 
-    def _lower_entry(self, row: int) -> None:
+    def _lower_entry(self, row: i64) -> None:
         ir = self._ir
         self._function = row
         self._build.block = ir.add_block(row)
@@ -189,11 +189,11 @@ class _Lowering(Generic[A, S]):
             ir.function_result[row] = max(VOID, self._node_types[last])
         self._lower_items(roots, ir.function_result[row], 0)
 
-    def _lower_items(self, items: int, result: int, start: int) -> None:
+    def _lower_items(self, items: i64, result: i64, start: i64) -> None:
         """Lower the items of a function and return the value of the last, unless `result` is Void."""
         self._push(_BODY, items)
         self._run()
-        value: int = self._values.pop_i64()
+        value: i64 = self._values.pop_i64()
         last = self._last_item(items)
         self._build.ret(value if result != VOID else 0, self._start(last) if last else start)
 
@@ -202,7 +202,7 @@ class _Lowering(Generic[A, S]):
         work = self._work
         values = self._values
         while len(work):
-            word: int = work.pop_i64()
+            word: i64 = work.pop_i64()
             task = word & 0xFF
             node = word >> 8
             if task == _EVALUATE:
@@ -216,7 +216,7 @@ class _Lowering(Generic[A, S]):
             elif task == _BUILD:
                 self._push_fields(node, work.pop_i64())
             elif task == _STORE:
-                value: int = values.pop_i64()
+                value: i64 = values.pop_i64()
                 self._store(node, value, values.items[len(values) - 1], work.pop_i64())
             elif task == _TEST:
                 self._branch(node)
@@ -225,15 +225,15 @@ class _Lowering(Generic[A, S]):
             else:
                 self._join(node)
 
-    def _push(self, task: int, node: int) -> None:
+    def _push(self, task: i64, node: i64) -> None:
         self._work.append_i64(task | node << 8)
 
-    def _push_items(self, items: int) -> None:
+    def _push_items(self, items: i64) -> None:
         """Push what evaluates the items of a body in turn, and keeps the value of the last."""
         extra = self._ast.extra.items
         last = True
         for index in range(items + extra[items], items, -1):
-            node: int = extra[index]
+            node: i64 = extra[index]
             if self._is_declaration(node):
                 continue
             if not last:
@@ -243,23 +243,23 @@ class _Lowering(Generic[A, S]):
         if last:
             self._values.append_i64(0)
 
-    def _is_declaration(self, node: int) -> bool:
-        kind: int = self._kinds[node]
+    def _is_declaration(self, node: i64) -> bool:
+        kind: i64 = self._kinds[node]
         return kind in (node_kind.FN, node_kind.IMPORT, node_kind.EXTERN)
 
-    def _last_item(self, items: int) -> int:
+    def _last_item(self, items: i64) -> i64:
         """The last item of a list that is no declaration, or 0."""
         extra = self._ast.extra.items
         for index in range(items + extra[items], items, -1):
-            node: int = extra[index]
+            node: i64 = extra[index]
             if not self._is_declaration(node):
                 return node
         return 0
 
-    def _evaluate(self, node: int) -> None:
+    def _evaluate(self, node: i64) -> None:
         """Push the value of a leaf, or the tasks that lead to the value of an inner node."""
-        kind: int = self._kinds[node]
-        left: int = self._left[node]
+        kind: i64 = self._kinds[node]
+        left: i64 = self._left[node]
         if kind == node_kind.IDENT:
             self._values.append_i64(self._bound.items[self._targets[node]])
         elif kind == node_kind.BINARY:
@@ -269,7 +269,7 @@ class _Lowering(Generic[A, S]):
         elif kind == node_kind.CALL:
             self._push(_FINISH, node)
             extra = self._ast.extra.items
-            arguments: int = self._right[node]
+            arguments: i64 = self._right[node]
             for index in range(arguments + extra[arguments], arguments, -1):
                 self._push(_EVALUATE, extra[index])
         elif kind in (node_kind.LET, node_kind.FIELD, node_kind.CAST):
@@ -287,14 +287,14 @@ class _Lowering(Generic[A, S]):
         else:
             self._values.append_i64(self._literal(node, kind, False, self._start(node)))
 
-    def _finish(self, node: int) -> int:
+    def _finish(self, node: i64) -> i64:
         """The value of a node whose operands are on the value stack, and now taken off."""
-        kind: int = self._kinds[node]
+        kind: i64 = self._kinds[node]
         if kind == node_kind.CALL:
             return self._call(node)
         values = self._values
-        operand: int = values.pop_i64()
-        left: int = self._left[node]
+        operand: i64 = values.pop_i64()
+        left: i64 = self._left[node]
         if kind == node_kind.BINARY:
             return self._binary(node, values.pop_i64(), operand)
         if kind == node_kind.FIELD:
@@ -309,8 +309,8 @@ class _Lowering(Generic[A, S]):
 
     # Scalars.
 
-    def _literal(self, node: int, kind: int, negative: bool, pos: int) -> int:
-        token: int = self._tokens[node]
+    def _literal(self, node: i64, kind: i64, negative: bool, pos: i64) -> i64:
+        token: i64 = self._tokens[node]
         if kind == node_kind.STRING:
             return self._build.const_str(self._symbols[token], pos)
         if kind in (node_kind.TRUE, node_kind.FALSE):
@@ -328,8 +328,8 @@ class _Lowering(Generic[A, S]):
                 self._report("E0402", str(error), token, "the largest Double has 309 digits before the point")
         return self._build.const(INT if kind == node_kind.INT else DOUBLE, bits, pos)
 
-    def _evaluate_unary(self, node: int, operand: int) -> None:
-        kind: int = self._kinds[operand]
+    def _evaluate_unary(self, node: i64, operand: i64) -> None:
+        kind: i64 = self._kinds[operand]
         if self._ast.tokens.kinds[self._tokens[node]] == token_kind.PLUS:
             self._push(_EVALUATE, operand)
         elif kind in (node_kind.INT, node_kind.DOUBLE):
@@ -338,28 +338,28 @@ class _Lowering(Generic[A, S]):
             self._push(_FINISH, node)
             self._push(_EVALUATE, operand)
 
-    def _binary(self, node: int, left: int, right: int) -> int:
-        operator: int = self._ast.tokens.kinds[self._tokens[node]]
+    def _binary(self, node: i64, left: i64, right: i64) -> i64:
+        operator: i64 = self._ast.tokens.kinds[self._tokens[node]]
         opcode = BINARY[self._node_types[self._left[node]]][operator]
         if is_swapped(operator):
             left, right = right, left
         return self._build.binary(opcode, self._node_types[node], left, right, self._start(node))
 
-    def _cast(self, node: int, operand: int) -> int:
-        target: int = self._node_types[node]
+    def _cast(self, node: i64, operand: i64) -> i64:
+        target: i64 = self._node_types[node]
         opcode = CASTS[self._node_types[self._left[node]]][target]
         return self._build.unary(opcode, target, operand, self._start(node))
 
     # Calls.
 
-    def _call(self, node: int) -> int:
+    def _call(self, node: i64) -> i64:
         extra = self._ast.extra.items
         arguments = self._pop_list(extra[self._right[node]])
-        token: int = self._tokens[self._left[node]]
-        type: int = self._node_types[node]
+        token: i64 = self._tokens[self._left[node]]
+        type: i64 = self._node_types[node]
         if type == VOID:
             type = 0
-        target: int = self._targets[node]
+        target: i64 = self._targets[node]
         if target & 1:
             row = self._build.call(type, target >> 1, arguments, self._starts[token])
         else:
@@ -373,22 +373,22 @@ class _Lowering(Generic[A, S]):
 
     # Records and arrays.
 
-    def _allocate(self, node: int, size: int) -> int:
+    def _allocate(self, node: i64, size: i64) -> i64:
         return self._build.alloc(self._node_types[node], size, self._start(node))
 
-    def _push_fields(self, node: int, offset: int) -> None:
+    def _push_fields(self, node: i64, offset: i64) -> None:
         """Push what puts the fields of a record literal at their offsets from `offset`."""
         extra = self._ast.extra.items
-        fields: int = self._left[node]
+        fields: i64 = self._left[node]
         type = self._type(node)
         for index in range(extra[fields] // 2 - 1, -1, -1):
             self._push_part(extra[fields + 2 + 2 * index], offset + type.field_offset(index))
 
-    def _push_members(self, node: int) -> None:
+    def _push_members(self, node: i64) -> None:
         """Make an array and store its length; push what stores its members."""
         extra = self._ast.extra.items
-        members: int = self._left[node]
-        count: int = extra[members]
+        members: i64 = self._left[node]
+        count: i64 = extra[members]
         size = self._type(extra[members + 1]).size
         array = self._allocate(node, WORD_SIZE + count * size)
         length = self._build.const(INT, count, self._start(node))
@@ -397,7 +397,7 @@ class _Lowering(Generic[A, S]):
         for index in range(count - 1, -1, -1):
             self._push_part(extra[members + 1 + index], WORD_SIZE + index * size)
 
-    def _push_part(self, node: int, offset: int) -> None:
+    def _push_part(self, node: i64, offset: i64) -> None:
         """Push what puts the value of `node` at an offset into the object on top of the value stack."""
         self._work.append_i64(offset)
         if self._kinds[node] == node_kind.RECORD:
@@ -406,7 +406,7 @@ class _Lowering(Generic[A, S]):
             self._push(_STORE, node)
             self._push(_EVALUATE, node)
 
-    def _store(self, node: int, value: int, base: int, offset: int) -> None:
+    def _store(self, node: i64, value: i64, base: i64, offset: i64) -> None:
         """Put the value of `node` at an offset from `base`: a record with all that it has, anything else is a word."""
         build = self._build
         pos = self._start(node)
@@ -423,9 +423,9 @@ class _Lowering(Generic[A, S]):
                 build.store(word, base, offset + source, pos)
                 source += WORD_SIZE
 
-    def _field(self, node: int, record: int) -> int:
-        type: int = self._node_types[node]
-        offset: int = self._targets[node]
+    def _field(self, node: i64, record: i64) -> i64:
+        type: i64 = self._node_types[node]
+        offset: i64 = self._targets[node]
         if self._type(node).name == "Record":
             return self._build.addrof(type, record, offset, self._start(node))
         return self._build.load(type, record, offset, self._start(node))
@@ -433,22 +433,22 @@ class _Lowering(Generic[A, S]):
     # Matches. While one is open, the value stack holds the chain of edges to its join, and above it, inside an arm, the
     # edge to what comes next if the condition is false.
 
-    def _push_match(self, node: int) -> None:
+    def _push_match(self, node: i64) -> None:
         extra = self._ast.extra.items
-        arms: int = self._left[node]
+        arms: i64 = self._left[node]
         self._values.append_i64(0)
         self._push(_JOIN, node)
         self._push(_BODY, self._right[node])
         for index in range(arms + extra[arms] - 1, arms, -2):
-            condition: int = extra[index]
+            condition: i64 = extra[index]
             self._push(_ARM, node)
             self._push(_BODY, extra[index + 1])
             self._push(_TEST, condition)
             self._push(_EVALUATE, condition)
 
-    def _branch(self, condition: int) -> None:
+    def _branch(self, condition: i64) -> None:
         ir = self._ir
-        value: int = self._values.pop_i64()
+        value: i64 = self._values.pop_i64()
         arm = ir.add_block(self._function)
         taken = ir.add_list([arm])
         other = ir.add_list([0])
@@ -456,27 +456,27 @@ class _Lowering(Generic[A, S]):
         self._values.append_i64(other)
         self._build.block = arm
 
-    def _end_arm(self, node: int) -> None:
+    def _end_arm(self, node: i64) -> None:
         ir = self._ir
         values = self._values
-        value: int = values.pop_i64()
-        other: int = values.pop_i64()
+        value: i64 = values.pop_i64()
+        other: i64 = values.pop_i64()
         values.append_i64(self._jump_to_join(node, value, values.pop_i64()))
         self._build.block = ir.add_block(self._function)
         ir.pool.items[other + 1] = self._build.block
 
-    def _join(self, node: int) -> None:
+    def _join(self, node: i64) -> None:
         ir = self._ir
         values = self._values
-        value: int = values.pop_i64()
-        chain: int = values.pop_i64()
+        value: i64 = values.pop_i64()
+        chain: i64 = values.pop_i64()
         if chain:
-            type: int = self._node_types[node]
+            type: i64 = self._node_types[node]
             chain = self._jump_to_join(node, value, chain)
             self._build.block = ir.add_block(self._function)
             targets = ir.pool.items
             while chain:
-                before: int = targets[chain + 1]
+                before: i64 = targets[chain + 1]
                 targets[chain + 1] = self._build.block
                 chain = before
             value = 0
@@ -485,7 +485,7 @@ class _Lowering(Generic[A, S]):
                 ir.block_params[self._build.block] = ir.add_list([value])
         values.append_i64(value)
 
-    def _jump_to_join(self, node: int, value: int, chain: int) -> int:
+    def _jump_to_join(self, node: i64, value: i64, chain: i64) -> i64:
         """End an arm's last block; return the new head of the chain of edges to the join."""
         edge = self._ir.add_list([chain] if self._node_types[node] == VOID else [chain, value])
         self._build.jump(edge, self._start(node))
@@ -493,15 +493,15 @@ class _Lowering(Generic[A, S]):
 
     # What all of them use.
 
-    def _start(self, node: int) -> int:
+    def _start(self, node: i64) -> i64:
         """The byte offset of a node's main token."""
-        start: int = self._starts[self._tokens[node]]
+        start: i64 = self._starts[self._tokens[node]]
         return start
 
-    def _type(self, node: int) -> Type:
+    def _type(self, node: i64) -> Type:
         return self._types.type(self._node_types[node])
 
-    def _pop_list(self, count: int) -> int:
+    def _pop_list(self, count: i64) -> i64:
         """Move the last `count` values into a list of the pool, and return its index; the empty list is 0."""
         if count == 0:
             return 0
@@ -516,7 +516,7 @@ class _Lowering(Generic[A, S]):
         values.truncate(start)
         return index
 
-    def _report(self, code: str, message: str, token: int, note: str) -> None:
-        start: int = self._starts[token]
-        length: int = self._ast.tokens.ends[token] - start
+    def _report(self, code: str, message: str, token: i64, note: str) -> None:
+        start: i64 = self._starts[token]
+        length: i64 = self._ast.tokens.ends[token] - start
         self._diagnostics.append(Diagnostic(code, message, start, length, notes=(note,)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from allocators import Allocator
+from allocators._mypyc import i64
 from allocators.collections import Vec
 from allocators.collections.storage import Cells
 from garden.ir import ir as op
@@ -21,7 +22,7 @@ B_VALUES: Final = 4
 EDGES: Final = 8
 
 
-def _flags(opcode: int) -> int:
+def _flags(opcode: i64) -> i64:
     if opcode not in op.OPS:
         return 0
     entry = op.OPS[opcode]
@@ -41,22 +42,22 @@ OPERANDS: Final = bytes([_flags(opcode) for opcode in range(max(op.OPS) + 1)])
 EFFECTS: Final = bytes([op.OPS[opcode].effect if opcode in op.OPS else 0 for opcode in range(max(op.OPS) + 1)])
 
 
-def edge_count(ir: Ir[Allocator], terminator: int) -> int:
+def edge_count(ir: Ir[Allocator], terminator: i64) -> i64:
     """Number of edges that leave through a terminator; of a switch, one an arm."""
-    opcode: int = ir.op[terminator]
+    opcode: i64 = ir.op[terminator]
     if opcode == op.JUMP:
         return 1
     if opcode in (op.BRANCH, op.BRANCH_CMP, op.BRANCH_CMP_IMM):
         return 2
     if opcode == op.SWITCH:
-        words: int = ir.pool.items[ir.b[terminator]]
+        words: i64 = ir.pool.items[ir.b[terminator]]
         return (words + 1) // 2
     return 0
 
 
-def edge_at(ir: Ir[Allocator], terminator: int, index: int) -> int:
+def edge_at(ir: Ir[Allocator], terminator: i64, index: i64) -> i64:
     """Edge number `index` of a terminator. The default of a switch is its first."""
-    edge: int
+    edge: i64
     if ir.op[terminator] == op.SWITCH:
         edge = ir.pool.items[ir.b[terminator] + 1 + 2 * index]
     elif index == 0:
@@ -66,7 +67,7 @@ def edge_at(ir: Ir[Allocator], terminator: int, index: int) -> int:
     return edge
 
 
-def set_edge(ir: Ir[Allocator], terminator: int, index: int, edge: int) -> None:
+def set_edge(ir: Ir[Allocator], terminator: i64, index: i64, edge: i64) -> None:
     """Replace edge number `index` of a terminator."""
     if ir.op[terminator] == op.SWITCH:
         ir.pool.items[ir.b[terminator] + 1 + 2 * index] = edge
@@ -91,7 +92,7 @@ def count_uses(ir: Ir[Allocator], scratch: Allocator) -> Vec[Allocator]:
     return uses
 
 
-def add_uses(ir: Ir[Allocator], uses: Cells, first: int, end: int, step: int) -> None:
+def add_uses(ir: Ir[Allocator], uses: Cells, first: i64, end: i64, step: i64) -> None:
     """Add `step` to the count of a value for each use in the block rows from `first` to before `end`."""
     ops = ir.op
     a = ir.a
@@ -99,7 +100,7 @@ def add_uses(ir: Ir[Allocator], uses: Cells, first: int, end: int, step: int) ->
     nexts = ir.next
     pool = ir.pool.items
     for block in range(first, end):
-        inst: int = ir.block_first[block] if ir.block_function[block] else 0
+        inst: i64 = ir.block_first[block] if ir.block_function[block] else 0
         while inst:
             flags = OPERANDS[ops[inst]]
             if flags & A_VALUE:
@@ -107,7 +108,7 @@ def add_uses(ir: Ir[Allocator], uses: Cells, first: int, end: int, step: int) ->
             if flags & B_VALUE:
                 uses[b[inst]] += step
             elif flags & B_VALUES:
-                start: int = b[inst]
+                start: i64 = b[inst]
                 for cell in range(start + 1, start + 1 + pool[start]):
                     uses[pool[cell]] += step
             if flags & EDGES:
@@ -127,16 +128,16 @@ def replace_uses(ir: Ir[Allocator], replacement: Cells) -> None:
         replace_uses_in(ir, function, replacement)
 
 
-def replace_uses_in(ir: Ir[Allocator], function: int, replacement: Cells) -> None:
+def replace_uses_in(ir: Ir[Allocator], function: i64, replacement: Cells) -> None:
     """The same for the operands in one function."""
     ops = ir.op
     a = ir.a
     b = ir.b
     nexts = ir.next
     pool = ir.pool.items
-    block: int = ir.function_first[function]
+    block: i64 = ir.function_first[function]
     while block:
-        inst: int = ir.block_first[block]
+        inst: i64 = ir.block_first[block]
         while inst:
             flags = OPERANDS[ops[inst]]
             if flags & A_VALUE and replacement[a[inst]]:
@@ -145,7 +146,7 @@ def replace_uses_in(ir: Ir[Allocator], function: int, replacement: Cells) -> Non
                 if replacement[b[inst]]:
                     b[inst] = resolve(replacement, b[inst])
             elif flags & B_VALUES:
-                start: int = b[inst]
+                start: i64 = b[inst]
                 _replace_cells(pool, start + 1, start + 1 + pool[start], replacement)
             if flags & EDGES:
                 for index in range(edge_count(ir, inst)):
@@ -155,19 +156,19 @@ def replace_uses_in(ir: Ir[Allocator], function: int, replacement: Cells) -> Non
         block = ir.block_next[block]
 
 
-def _replace_cells(pool: Cells, start: int, end: int, replacement: Cells) -> None:
+def _replace_cells(pool: Cells, start: i64, end: i64, replacement: Cells) -> None:
     for cell in range(start, end):
         if replacement[pool[cell]]:
             pool[cell] = resolve(replacement, pool[cell])
 
 
-def resolve(replacement: Cells, value: int) -> int:
+def resolve(replacement: Cells, value: i64) -> i64:
     """What a value is replaced by in the end; it and all on the way are then replaced by that at once."""
     last = value
     while replacement[last] and replacement[last] != last:
         last = replacement[last]
     while value != last:
-        after: int = replacement[value]
+        after: i64 = replacement[value]
         replacement[value] = last
         value = after
     return last
@@ -177,11 +178,11 @@ def drop_parameters(ir: Ir[Allocator], dropped: Cells) -> None:
     """Take every parameter p with `dropped[p]` not 0 off its block, and its argument off every edge there."""
     pool = ir.pool.items
     for block in range(1, ir.block_count):
-        terminator: int = ir.block_last[block] if ir.block_function[block] else 0
+        terminator: i64 = ir.block_last[block] if ir.block_function[block] else 0
         if terminator:
             for index in range(edge_count(ir, terminator)):
                 edge = edge_at(ir, terminator, index)
-                parameters: int = ir.block_params[pool[edge + 1]]
+                parameters: i64 = ir.block_params[pool[edge + 1]]
                 _drop(pool, edge, 2, parameters, dropped)
     for block in range(1, ir.block_count):
         parameters = ir.block_params[block]
@@ -191,11 +192,11 @@ def drop_parameters(ir: Ir[Allocator], dropped: Cells) -> None:
                 ir.block_params[block] = 0
 
 
-def _drop(pool: Cells, at: int, skip: int, parameters: int, dropped: Cells) -> None:
+def _drop(pool: Cells, at: i64, skip: i64, parameters: i64, dropped: Cells) -> None:
     """Keep of the list at `at`, from its cell number `skip` on, what stands where a kept parameter does."""
     kept = at + skip
     for index in range(pool[parameters]):
-        word: int = pool[at + skip + index]
+        word: i64 = pool[at + skip + index]
         if not dropped[pool[parameters + 1 + index]]:
             pool[kept] = word
             kept += 1

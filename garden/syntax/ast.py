@@ -123,7 +123,7 @@ class Ast(Uncopyable, Generic[A]):
     def __len__(self) -> int:
         return len(self._table)
 
-    def add(self, kind: int, token: int, a: int, b: int) -> int:
+    def add(self, kind: i64, token: i64, a: i64, b: i64) -> i64:
         """Append a node and return its id."""
         row = self._table.add()
         if row >= self._capacity:
@@ -135,20 +135,20 @@ class Ast(Uncopyable, Generic[A]):
         self.b[row] = b
         return row
 
-    def list_at(self, index: int) -> memoryview:
+    def list_at(self, index: i64) -> memoryview:
         """The words of the list at `extra[index]`, without a copy; stale once `extra` grows."""
         data = self.extra.data
         return data[index + 1 : index + 1 + data[index]]
 
-    def text(self, token: int) -> bytes:
+    def text(self, token: i64) -> bytes:
         """The source bytes of a token."""
         return self.source.text[self.tokens.starts[token] : self.tokens.ends[token]]
 
-    def name(self, token: int) -> str:
+    def name(self, token: i64) -> str:
         """The interned text of an identifier, string or doc comment."""
         return self.symbols.lookup(self.tokens.symbols[token]).decode()
 
-    def start(self, node: int) -> int:
+    def start(self, node: i64) -> i64:
         """The byte offset of a node's main token."""
         return int(self.tokens.starts[self.token[node]])
 

@@ -72,7 +72,7 @@ class Cursor(Generic[A]):
         self.kind = self._kinds[position]
 
     # docs = { doc }
-    def docs(self) -> int:
+    def docs(self) -> i64:
         """Go past the doc comments that begin here; the list of their tokens."""
         if self.kind != tokens.DOC:
             return 0

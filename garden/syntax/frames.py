@@ -51,7 +51,7 @@ SELECT: Final = 2
 CONVERT: Final = 3
 
 
-def _by_index(size: int, entries: dict[int, int]) -> bytes:
+def _by_index(size: i64, entries: dict[int, int]) -> bytes:
     table = bytearray(size)
     for index, entry in entries.items():
         table[index] = entry
@@ -144,7 +144,7 @@ class FrameStack(Generic[S]):
         top = len(self._frames) - 1
         return self._tokens[top], self._operands[top], self._marks[top]
 
-    def set_operand(self, operand: int) -> None:
+    def set_operand(self, operand: i64) -> None:
         """Change the operand of the frame on top."""
         self._operands[len(self._frames) - 1] = operand
 

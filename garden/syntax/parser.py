@@ -204,7 +204,7 @@ class _Automaton(Generic[A, S]):
         cursor.silenced = cursor.position
 
     # signature = "(" { name ":" type } ")" [ type ]
-    def _signature(self, docs: i64) -> int:
+    def _signature(self, docs: i64) -> i64:
         """Parameters and return type. The index of the three words of a signature in `extra`, or 0, and reported."""
         cursor = self._cursor
         if not cursor.want(tokens.LPAREN):
@@ -384,7 +384,7 @@ class _Automaton(Generic[A, S]):
     # field = "." name
     # arguments = "(" { item } ")"
     # cast = "as" type
-    def _after_operand(self, node: int) -> None:
+    def _after_operand(self, node: i64) -> None:
         """What continues an operand, or the expression that ends with it."""
         ast = self._ast
         cursor = self._cursor
@@ -427,7 +427,7 @@ class _Automaton(Generic[A, S]):
                     return
                 stack.pop()
 
-    def _reduce(self, node: int) -> int:
+    def _reduce(self, node: i64) -> i64:
         """End the operator on top, with `node` as its right side."""
         token, left, _ = self._stack.top()
         if self._stack.form == frames.SIGN:
@@ -445,7 +445,7 @@ class _Automaton(Generic[A, S]):
     # option = "Option" "<" type ">"
     # array_type = "Array" "<" type ">"
     # record_type = "Record" "<" { name ":" type } ">"
-    def _type(self) -> int:
+    def _type(self) -> i64:
         """The type that begins here. 0, and reported, if there is none; then its frames are gone."""
         bottom = len(self._stack)
         node = self._parse_type(bottom)
@@ -454,7 +454,7 @@ class _Automaton(Generic[A, S]):
                 self._stack.drop()
         return node
 
-    def _parse_type(self, bottom: i64) -> int:
+    def _parse_type(self, bottom: i64) -> i64:
         cursor = self._cursor
         stack = self._stack
         while True:
@@ -508,7 +508,7 @@ class _Automaton(Generic[A, S]):
         return True
 
     # foreign = "Foreign" "<" name ">"
-    def _foreign_type(self) -> int:
+    def _foreign_type(self) -> i64:
         cursor = self._cursor
         cursor.advance()
         if not cursor.want_angle(tokens.LT):
@@ -518,7 +518,7 @@ class _Automaton(Generic[A, S]):
             return 0
         return self._ast.add(nodes.TYPE_FOREIGN, name, 0, 0)
 
-    def _close_type(self) -> int:
+    def _close_type(self) -> i64:
         """End the type frame on top; its node, or 0, and reported."""
         if not self._cursor.want_angle(tokens.GT):
             return 0
@@ -542,7 +542,7 @@ class _Automaton(Generic[A, S]):
 
     # arm = condition body
     # condition = ? no "{" here ? expression
-    def _attach(self, node: int) -> None:
+    def _attach(self, node: i64) -> None:
         """Give a finished item or expression to the frame on top."""
         stack = self._stack
         while stack.form == frames.LET:
@@ -617,13 +617,13 @@ class _Automaton(Generic[A, S]):
         if signature != frames.BROKEN:
             self._roots.append_i64(self._ast.add(nodes.FN, name, signature, body))
 
-    def _list(self, stack: Vec[S], mark: i64) -> int:
+    def _list(self, stack: Vec[S], mark: i64) -> i64:
         """Move what is on a stack from `mark` on to a list in `extra`."""
         if len(stack) == mark:
             return 0
         return self._new_list(stack, mark)
 
-    def _new_list(self, stack: Vec[S], mark: i64) -> int:
+    def _new_list(self, stack: Vec[S], mark: i64) -> i64:
         """The same, but an empty list gets its own index."""
         extra = self._ast.extra
         index = len(extra)
@@ -707,7 +707,7 @@ class _Automaton(Generic[A, S]):
         """Recover where a name is missing."""
         self._recover(self._cursor.is_meant_as_name())
 
-    def _is_resumption(self, pending_braces: int, pending: int) -> bool:
+    def _is_resumption(self, pending_braces: i64, pending: i64) -> bool:
         """Whether recovery ends here; see `_recover`."""
         kind = self._cursor.kind
         if kind == tokens.RBRACE:

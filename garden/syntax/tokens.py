@@ -136,7 +136,7 @@ class Tokens(Uncopyable, Generic[A]):
         """Number of rows, row 0 included."""
         return len(self._table)
 
-    def add(self, kind: int, start: int, end: int, symbol: int) -> int:
+    def add(self, kind: i64, start: i64, end: i64, symbol: i64) -> i64:
         """Append a token and return its row."""
         row = self._table.add()
         if row >= self._capacity:

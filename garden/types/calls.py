@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final, Generic, TypeVar
 
 from allocators import Allocator
-from allocators._mypyc import mypyc_attr
+from allocators._mypyc import i64, mypyc_attr
 from allocators.collections import Vec
 from garden.syntax import ast as kind
 from garden.syntax.ast import SIGNATURE_PARAMETERS, Ast
@@ -68,7 +68,7 @@ class Calls(Generic[S]):
         #: Types of the arguments of the current call.
         self._given: Vec[S] = Vec(scratch, "I")
 
-    def check(self, node: int) -> int:
+    def check(self, node: i64) -> i64:
         """The type of a call whose arguments are checked."""
         given = self._given
         given.clear()
@@ -77,8 +77,8 @@ class Calls(Generic[S]):
             type = self._values.value(argument)
             given.append_i64(type)
             poisoned = poisoned or type == POISON
-        target: int = self._ast.a[node]
-        target_kind: int = self._ast.kinds[target]
+        target: i64 = self._ast.a[node]
+        target_kind: i64 = self._ast.kinds[target]
         if target_kind == kind.IDENT:
             return self._call_function(node, target)
         if target_kind == kind.FIELD and self._ast.kinds[self._ast.a[target]] == kind.IDENT:
@@ -86,10 +86,10 @@ class Calls(Generic[S]):
         self._report.node("E0320", "only functions and functions of packages can be called", node)
         return POISON
 
-    def _call_function(self, node: int, target: int) -> int:
-        symbol: int = self._ast.tokens.symbols[self._ast.token[target]]
+    def _call_function(self, node: i64, target: i64) -> i64:
+        symbol: i64 = self._ast.tokens.symbols[self._ast.token[target]]
         functions = self._declarations.functions.items
-        row: int = functions[symbol]
+        row: i64 = functions[symbol]
         if row == 0:
             functions[symbol] = SILENT_ROW
             if symbol not in self._dropped:
@@ -98,15 +98,15 @@ class Calls(Generic[S]):
         if row == SILENT_ROW:
             return POISON
         self._program.targets.items[node] = 2 * row + 1
-        types: int = self._program.functions.typed_columns[FUNCTION_TYPES][row]
+        types: i64 = self._program.functions.typed_columns[FUNCTION_TYPES][row]
         extra = self._program.extra.data
         self._check_arguments(node, extra[types + 1 : types + 1 + extra[types]], {}, row, 0)
         return int(self._program.functions.typed_columns[FUNCTION_RESULT][row])
 
-    def _call_package(self, node: int, target: int, poisoned: bool) -> int:
+    def _call_package(self, node: i64, target: i64, poisoned: bool) -> i64:
         overloads = self._overloads
-        base: int = self._ast.a[target]
-        package: int = self._ast.tokens.symbols[self._ast.token[base]]
+        base: i64 = self._ast.a[target]
+        package: i64 = self._ast.tokens.symbols[self._ast.token[base]]
         meaning = overloads.meaning(package)
         if meaning == UNKNOWN:
             overloads.silence(package)
@@ -114,7 +114,7 @@ class Calls(Generic[S]):
                 self._unknown.package(node)
         if meaning <= SILENT:
             return POISON
-        name: int = self._ast.tokens.symbols[self._ast.token[target]]
+        name: i64 = self._ast.tokens.symbols[self._ast.token[target]]
         first = overloads.first(package, name)
         if first == 0:
             if overloads.may_report(package, name):
@@ -128,7 +128,7 @@ class Calls(Generic[S]):
         result = overloads.result(first)
         return POISON if self._types.type(result).generic else result
 
-    def _call_overloaded(self, node: int, first: int, poisoned: bool) -> int:
+    def _call_overloaded(self, node: i64, first: i64, poisoned: bool) -> i64:
         """Call the first candidate that takes exactly the types given."""
         overloads = self._overloads
         shared = overloads.shared_result(first)
@@ -169,7 +169,7 @@ class Calls(Generic[S]):
                 return False
         return True
 
-    def _check_arguments(self, node: int, wanted: memoryview, slots: dict[int, int], row: int, candidate: int) -> bool:
+    def _check_arguments(self, node: i64, wanted: memoryview, slots: dict[int, int], row: i64, candidate: i64) -> bool:
         """Report what is wrong with the arguments of a call to the one function of its name; False where something is.
 
         That function is a row of the program's functions or a candidate. `slots` gets what its slots stand for.
@@ -186,10 +186,10 @@ class Calls(Generic[S]):
                 notes=(f"it is `{self._signature(row, candidate)}`",),
             )
             return False
-        arguments: int = self._ast.b[node]
+        arguments: i64 = self._ast.b[node]
         for index in range(count):
-            want: int = wanted[index]
-            got: int = given[index]
+            want: i64 = wanted[index]
+            got: i64 = given[index]
             if want == got:
                 continue
             outcome = bind(self._types, want, got, slots)
@@ -215,7 +215,7 @@ class Calls(Generic[S]):
                 )
         return good
 
-    def _choose(self, node: int, candidate: int, slots: dict[int, int]) -> int:
+    def _choose(self, node: i64, candidate: i64, slots: dict[int, int]) -> i64:
         """Let a call call a candidate that takes its arguments. Returns what it gives, its slots being bound."""
         overloads = self._overloads
         given = self._given.view
@@ -240,21 +240,21 @@ class Calls(Generic[S]):
         self._program.targets.items[node] = 2 * overloads.use(candidate, given, result) + 2
         return result
 
-    def _callee(self, row: int, candidate: int) -> str:
+    def _callee(self, row: i64, candidate: i64) -> str:
         if candidate:
             return self._overloads.function(candidate).path
         return self._ast.symbols.lookup(self._program.functions.typed_columns[FUNCTION_NAME][row]).decode()
 
-    def _signature(self, row: int, candidate: int) -> str:
+    def _signature(self, row: i64, candidate: i64) -> str:
         if candidate:
             return self._overloads.function(candidate).signature
         return self._program.signature(self._program.functions.typed_columns[FUNCTION_NODE][row])
 
-    def _parameter(self, row: int, candidate: int, index: int) -> str:
+    def _parameter(self, row: i64, candidate: i64, index: i64) -> str:
         if candidate:
             return self._overloads.function(candidate).parameters[index][0]
-        node: int = self._program.functions.typed_columns[FUNCTION_NODE][row]
-        names: int = self._ast.extra.items[self._ast.a[node] + SIGNATURE_PARAMETERS]
+        node: i64 = self._program.functions.typed_columns[FUNCTION_NODE][row]
+        names: i64 = self._ast.extra.items[self._ast.a[node] + SIGNATURE_PARAMETERS]
         return self._ast.name(self._ast.extra.items[names + 1 + 2 * index])
 
     def close(self) -> None:

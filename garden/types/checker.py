@@ -28,7 +28,7 @@ from collections.abc import Mapping
 from typing import Final, Generic, TypeVar
 
 from allocators import Allocator
-from allocators._mypyc import mypyc_attr
+from allocators._mypyc import i64, mypyc_attr
 from allocators.collections import Vec
 from garden.common import WORD_SIZE
 from garden.diagnostics import Diagnostic
@@ -208,15 +208,15 @@ class _Checking(Generic[S]):
         """Note every name after `let` or `fn` or before a colon, and every string, which may be that of an import."""
         kinds = self._ast.tokens.kinds
         for token in range(1, len(self._ast.tokens) - 1):
-            token_is: int = kinds[token]
+            token_is: i64 = kinds[token]
             if token_is == token_kind.STRING:
                 self._dropped.add(self._symbols[token])
             elif token_is == token_kind.IDENT:
-                before: int = kinds[token - 1]
+                before: i64 = kinds[token - 1]
                 if before == token_kind.LET or before == token_kind.FN or kinds[token + 1] == token_kind.COLON:
                     self._dropped.add(self._symbols[token])
 
-    def _has_error(self, row: int) -> bool:
+    def _has_error(self, row: i64) -> bool:
         """Whether an earlier stage found an error between this function and the next."""
         nodes = self._program.functions.typed_columns[FUNCTION_NODE]
         start = self._ast.start(nodes[row])
@@ -231,18 +231,18 @@ class _Checking(Generic[S]):
 
     # Functions and bodies.
 
-    def _check_function(self, row: int) -> None:
+    def _check_function(self, row: i64) -> None:
         functions = self._program.functions
         nodes, results, parameters, _ = functions.typed_columns
-        node: int = nodes[row]
-        wanted: int = results[row]
-        types: int = parameters[row]
-        names: int = self._extra[self._left[node] + SIGNATURE_PARAMETERS]
+        node: i64 = nodes[row]
+        wanted: i64 = results[row]
+        types: i64 = parameters[row]
+        names: i64 = self._extra[self._left[node] + SIGNATURE_PARAMETERS]
         self._scopes.enter()
         for index in range(self._extra[names] // 2):
-            token: int = self._extra[names + 1 + 2 * index]
+            token: i64 = self._extra[names + 1 + 2 * index]
             self._scopes.declare(self._symbols[token], token, self._program.extra.items[types + 1 + index])
-        body: int = self._right[node]
+        body: i64 = self._right[node]
         self._check_items(body)
         self._scopes.leave()
         given = self._body_type(body)
@@ -268,21 +268,21 @@ class _Checking(Generic[S]):
             helps=helps,
         )
 
-    def _last(self, items: int) -> int:
+    def _last(self, items: i64) -> i64:
         """The last item of a body, 0 where it is empty."""
-        count: int = self._extra[items]
+        count: i64 = self._extra[items]
         return int(self._extra[items + count]) if count else 0
 
-    def _body_type(self, items: int) -> int:
+    def _body_type(self, items: i64) -> i64:
         last = self._last(items)
         return self._values.result(last) if last else VOID
 
-    def _check_items(self, items: int) -> None:
+    def _check_items(self, items: i64) -> None:
         """Check the items of a body, and all inside them."""
         tasks = self._tasks
         self._push_items(items)
         while len(tasks):
-            task: int = tasks.pop_i64()
+            task: i64 = tasks.pop_i64()
             if task == _LEAVE_SCOPE:
                 self._scopes.leave()
             elif task == _ENTER_SCOPE:
@@ -292,23 +292,23 @@ class _Checking(Generic[S]):
             else:
                 self._enter(task >> 1)
 
-    def _push_items(self, items: int) -> None:
+    def _push_items(self, items: i64) -> None:
         """Push the nodes of a list, so that the first is entered first."""
         extra = self._extra
         tasks = self._tasks
         for index in range(items + extra[items], items, -1):
             tasks.append_i64(extra[index] << 1)
 
-    def _push_body(self, items: int) -> None:
+    def _push_body(self, items: i64) -> None:
         """Push the items of an arm, in a scope of their own."""
         if self._extra[items]:
             self._tasks.append_i64(_LEAVE_SCOPE)
             self._push_items(items)
             self._tasks.append_i64(_ENTER_SCOPE)
 
-    def _enter(self, node: int) -> None:
+    def _enter(self, node: i64) -> None:
         """Give a leaf its type; push the parts of any other node, and the task to leave it."""
-        node_kind: int = self._kinds[node]
+        node_kind: i64 = self._kinds[node]
         if node_kind < kind.IDENT:
             self._node_types[node] = _LITERALS[node_kind]
             return
@@ -316,7 +316,7 @@ class _Checking(Generic[S]):
             self._check_name(node)
             return
         tasks = self._tasks
-        left: int = self._left[node]
+        left: i64 = self._left[node]
         if node_kind == kind.BINARY:
             tasks.append_i64(node << 1 | 1)
             tasks.append_i64(self._right[node] << 1)
@@ -341,16 +341,16 @@ class _Checking(Generic[S]):
             tasks.append_i64(node << 1 | 1)
             tasks.append_i64(left << 1)
 
-    def _leave(self, node: int) -> None:
+    def _leave(self, node: i64) -> None:
         """Give a node its type, that of its parts being known."""
-        node_kind: int = self._kinds[node]
+        node_kind: i64 = self._kinds[node]
         if node_kind == kind.BINARY:
             type = self._binary(node)
         elif node_kind == kind.CALL:
             type = self._calls.check(node)
         elif node_kind == kind.LET:
             type = self._values.value(self._left[node])
-            token: int = self._tokens[node]
+            token: i64 = self._tokens[node]
             self._scopes.declare(self._symbols[token], token, type)
         elif node_kind == kind.MATCH:
             type = self._match(node)
@@ -368,9 +368,9 @@ class _Checking(Generic[S]):
 
     # Names.
 
-    def _check_name(self, node: int) -> None:
-        token: int = self._tokens[node]
-        symbol: int = self._symbols[token]
+    def _check_name(self, node: i64) -> None:
+        token: i64 = self._tokens[node]
+        symbol: i64 = self._symbols[token]
         binding = self._scopes.find(symbol)
         if binding:
             self._node_types[node] = self._scopes.type(binding)
@@ -383,9 +383,9 @@ class _Checking(Generic[S]):
 
     # Operators.
 
-    def _binary(self, node: int) -> int:
-        token: int = self._tokens[node]
-        operator: int = self._ast.tokens.kinds[token]
+    def _binary(self, node: i64) -> i64:
+        token: i64 = self._tokens[node]
+        operator: i64 = self._ast.tokens.kinds[token]
         left = self._values.value(self._left[node])
         right = self._values.value(self._right[node])
         if left == POISON or right == POISON:
@@ -415,20 +415,20 @@ class _Checking(Generic[S]):
         )
         return POISON
 
-    def _unary(self, node: int) -> int:
+    def _unary(self, node: i64) -> i64:
         operand = self._values.value(self._left[node])
         if operand in (POISON, INT, DOUBLE):
             return operand
-        token: int = self._tokens[node]
+        token: i64 = self._tokens[node]
         spelling = token_kind.SPELLINGS[self._ast.tokens.kinds[token]]
         self._report.token(
             "E0308", f"the sign `{spelling}` goes before an Int or a Double, not {a(self._types.type(operand))}", token
         )
         return POISON
 
-    def _cast(self, node: int) -> int:
+    def _cast(self, node: i64) -> i64:
         source = self._values.value(self._left[node])
-        target: int = self._node_types[self._right[node]]
+        target: i64 = self._node_types[self._right[node]]
         if target == POISON:
             return POISON
         if source == POISON:
@@ -456,7 +456,7 @@ class _Checking(Generic[S]):
 
     # Compound values.
 
-    def _array(self, node: int) -> int:
+    def _array(self, node: i64) -> i64:
         members = self._ast.list_at(self._left[node])
         if not len(members):
             self._report.node("E0312", "nothing tells the type of the members of an empty array", node)
@@ -482,12 +482,12 @@ class _Checking(Generic[S]):
             return POISON
         return POISON if first == POISON else self._types.compound("Array", [first])
 
-    def _field(self, node: int) -> int:
+    def _field(self, node: i64) -> i64:
         record = self._values.value(self._left[node])
         if record == POISON:
             return POISON
         type = self._types.type(record)
-        token: int = self._tokens[node]
+        token: i64 = self._tokens[node]
         name = self._ast.name(token)
         index = type.field_index(name) if type.name == "Record" else -1
         if index >= 0:
@@ -504,19 +504,19 @@ class _Checking(Generic[S]):
 
     # Matches.
 
-    def _match(self, node: int) -> int:
-        arms: int = self._left[node]
-        default: int = self._right[node]
+    def _match(self, node: i64) -> i64:
+        arms: i64 = self._left[node]
+        default: i64 = self._right[node]
         # An empty default arm has its own list; 0 is a match without one, which was reported.
         result = self._body_type(default) if default else POISON
         for index in range(arms + 1, arms + 1 + self._extra[arms], 2):
-            condition: int = self._extra[index]
+            condition: i64 = self._extra[index]
             type = self._values.result(condition)
             if type != BOOL and type != POISON:
                 helps = ("compare it with something, such as `== 0`",) if type == INT else ()
                 got = a(self._types.type(type))
                 self._report.node("E0315", f"a condition must be a Bool, not {got}", condition, helps=helps)
-            body: int = self._extra[index + 1]
+            body: i64 = self._extra[index + 1]
             type = self._body_type(body)
             if type != result and type != POISON and result != POISON and not self._torn:
                 last = self._last(body)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final, Generic, TypeVar
 
 from allocators import Allocator
-from allocators._mypyc import mypyc_attr
+from allocators._mypyc import i64, mypyc_attr
 from allocators.collections import Vec
 from garden.host import HostFunction, Package, missing
 from garden.syntax import ast as kind
@@ -71,7 +71,7 @@ class Declarations(Generic[S]):
         kinds = ast.kinds
         node_types = self._program.node_types.items
         for node in range(1, len(ast)):
-            node_kind: int = kinds[node]
+            node_kind: i64 = kinds[node]
             if node_kind < kind.FN:
                 continue
             if node_kind >= kind.TYPE:
@@ -85,7 +85,7 @@ class Declarations(Generic[S]):
         for node in self._imports.view:
             self._import(node)
 
-    def _type(self, node: int, node_kind: int) -> int:
+    def _type(self, node: i64, node_kind: i64) -> i64:
         ast = self._ast
         types = self._program.types
         if node_kind == kind.TYPE:
@@ -101,7 +101,7 @@ class Declarations(Generic[S]):
             return POISON
         return types.compound("Option" if node_kind == kind.TYPE_OPTION else "Array", [inside])
 
-    def _parameter_types(self, signature: int) -> list[int]:
+    def _parameter_types(self, signature: i64) -> list[int]:
         """The types of the parameters of a signature; two of one name are reported."""
         ast = self._ast
         names = self._values.names
@@ -109,7 +109,7 @@ class Declarations(Generic[S]):
         types = []
         parameters = ast.list_at(ast.extra.items[signature + SIGNATURE_PARAMETERS])
         for index in range(0, len(parameters), 2):
-            token: int = parameters[index]
+            token: i64 = parameters[index]
             types.append(self._values.value(parameters[index + 1]))
             if not names.add(ast.tokens.symbols[token]):
                 self._report.token(
@@ -117,18 +117,18 @@ class Declarations(Generic[S]):
                 )
         return types
 
-    def _result_type(self, signature: int) -> int:
-        result: int = self._ast.extra.items[signature + SIGNATURE_RESULT]
+    def _result_type(self, signature: i64) -> i64:
+        result: i64 = self._ast.extra.items[signature + SIGNATURE_RESULT]
         return int(self._program.node_types.items[result]) if result else VOID
 
-    def _declare_function(self, node: int) -> None:
+    def _declare_function(self, node: i64) -> None:
         ast = self._ast
         program = self._program
-        signature: int = ast.a[node]
+        signature: i64 = ast.a[node]
         types = self._parameter_types(signature)
         result = self._result_type(signature)
-        token: int = ast.token[node]
-        symbol: int = ast.tokens.symbols[token]
+        token: i64 = ast.token[node]
+        symbol: i64 = ast.tokens.symbols[token]
         start = len(program.extra)
         program.extra.append_i64(len(types))
         program.extra.extend(types)
@@ -146,7 +146,7 @@ class Declarations(Generic[S]):
         else:
             self.functions.items[symbol] = row
 
-    def _package_symbol(self, token: int) -> int:
+    def _package_symbol(self, token: i64) -> i64:
         """The symbol of the name by which the package of a path is called: the last part of it.
 
         Where the program mentions no such name, that of the path itself will do.
@@ -155,13 +155,13 @@ class Declarations(Generic[S]):
         found = ast.symbols.find(ast.name(token).rpartition("/")[2].encode())
         return found if found >= 0 else int(ast.tokens.symbols[token])
 
-    def _declare_extern(self, node: int) -> None:
+    def _declare_extern(self, node: i64) -> None:
         ast = self._ast
         path = ast.name(ast.token[node])
         package = self._package_symbol(ast.token[node])
         self.overloads.declare_package(package)
         for item in ast.list_at(ast.a[node]):
-            token: int = ast.token[item]
+            token: i64 = ast.token[item]
             function = self._host_function(path, item)
             if not self.overloads.add(package, ast.tokens.symbols[token], function):
                 self._report.token(
@@ -171,11 +171,11 @@ class Declarations(Generic[S]):
                     label="the second",
                 )
 
-    def _host_function(self, path: str, item: int) -> HostFunction:
+    def _host_function(self, path: str, item: i64) -> HostFunction:
         """What `extern` declares: the function of that package with that signature, or else one without a body."""
         ast = self._ast
         types = self._program.types
-        signature: int = ast.a[item]
+        signature: i64 = ast.a[item]
         name = ast.name(ast.token[item])
         parameter_types = self._parameter_types(signature)
         result = types.type(self._result_type(signature))
@@ -194,7 +194,7 @@ class Declarations(Generic[S]):
                         return function
         return HostFunction(path, name, tuple(parameters), result, missing)
 
-    def _import(self, node: int) -> None:
+    def _import(self, node: i64) -> None:
         ast = self._ast
         paths = ast.list_at(ast.a[node])
         if not len(paths):
@@ -235,7 +235,7 @@ class Declarations(Generic[S]):
                 found.append(package)
         return found
 
-    def report_unknown_package(self, path: str, token: int) -> None:
+    def report_unknown_package(self, path: str, token: i64) -> None:
         """Report that there is no such package; `token` names it."""
         helps: tuple[str, ...] = ()
         if self._report.may_suggest():

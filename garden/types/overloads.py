@@ -15,7 +15,7 @@ from array import array
 from typing import Final, Generic, TypeVar
 
 from allocators import Allocator
-from allocators._mypyc import mypyc_attr
+from allocators._mypyc import i64, mypyc_attr
 from allocators.collections import Interner, Table, Vec
 from garden.host import HostFunction, Package
 from garden.types.program import CheckedProgram
@@ -91,40 +91,40 @@ class Overloads(Generic[S]):
         #: Indices in the program's `hosts` of (candidate), or of (candidate, argument types) where it is generic.
         self._hosts: Interner[S] = Interner(scratch)
 
-    def reserve(self, symbols: int) -> None:
+    def reserve(self, symbols: i64) -> None:
         """Make room for `symbols` symbols."""
         self._packages.fill(UNKNOWN, symbols)
         self._candidates.append(0, 0, 0, 0, 0, 0)
 
     # Packages.
 
-    def meaning(self, package: int) -> int:
+    def meaning(self, package: i64) -> i64:
         """What a symbol means as a package name: `UNKNOWN`, `SILENT`, `DECLARED`, or `FIRST_IMPORT` and up."""
-        meaning: int = self._packages.items[package]
+        meaning: i64 = self._packages.items[package]
         return meaning
 
-    def silence(self, package: int) -> None:
+    def silence(self, package: i64) -> None:
         """Note that a package name means nothing, and that this was reported."""
         if self._packages.items[package] == UNKNOWN:
             self._packages.items[package] = SILENT
 
-    def imported(self, package: int) -> Package:
+    def imported(self, package: i64) -> Package:
         """The package behind a name whose meaning is an import."""
         return self._imported[self._packages.items[package] - FIRST_IMPORT]
 
-    def import_package(self, symbol: int, package: Package) -> None:
+    def import_package(self, symbol: i64, package: Package) -> None:
         """Let `symbol` mean a package, beside what `extern` declares under that name."""
         self._packages.items[symbol] = FIRST_IMPORT + len(self._imported)
         self._imported.append(package)
 
-    def declare_package(self, symbol: int) -> None:
+    def declare_package(self, symbol: i64) -> None:
         """Note that `extern` knows a package name."""
         if self._packages.items[symbol] < DECLARED:
             self._packages.items[symbol] = DECLARED
 
     # Candidates. Row 0 means none; row r is described by function r - 1.
 
-    def first(self, package: int, name: int) -> int:
+    def first(self, package: i64, name: i64) -> i64:
         """The first candidate of a name, 0 if there is none. `package` must be declared or imported."""
         head = self._head(package, name)
         firsts = self._heads.typed_columns[_FIRST]
@@ -137,10 +137,10 @@ class Overloads(Generic[S]):
                     if function.name == text:
                         self.add(package, name, function)
                 firsts = self._heads.typed_columns[_FIRST]
-        first: int = firsts[head]
+        first: i64 = firsts[head]
         return first
 
-    def may_report(self, package: int, name: int) -> bool:
+    def may_report(self, package: i64, name: i64) -> bool:
         """Whether this is the first time that a name without candidates is to be reported."""
         head = self._head(package, name)
         states = self._heads.typed_columns[_STATE]
@@ -149,13 +149,13 @@ class Overloads(Generic[S]):
         states[head] = _REPORTED
         return True
 
-    def _head(self, package: int, name: int) -> int:
+    def _head(self, package: i64, name: i64) -> i64:
         head = self._sets.intern(array("I", [package, name]).tobytes())
         if head == len(self._heads):
             self._heads.append(0, 0, _PARTIAL, 0, 0, 0)
         return head
 
-    def add(self, package: int, name: int, function: HostFunction) -> bool:
+    def add(self, package: i64, name: i64, function: HostFunction) -> bool:
         """Add a candidate, unless there is one with the same parameter types already: returns whether it was added."""
         types = self._program.types
         parameters = array("I", [types.intern(type) for _, type in function.parameters])
@@ -169,7 +169,7 @@ class Overloads(Generic[S]):
         candidate = self._candidates.append(index, result, 0, int(function.generic), 0, head)
         self._functions.append(function)
         firsts, lasts, _, shared, first_generics, last_generics = self._heads.typed_columns
-        last: int = lasts[head]
+        last: i64 = lasts[head]
         lasts[head] = candidate
         if last:
             self._candidates.typed_columns[_NEXT][last] = candidate
@@ -187,51 +187,51 @@ class Overloads(Generic[S]):
                 first_generics[head] = candidate
         return True
 
-    def exact(self, candidate: int, given: memoryview) -> int:
+    def exact(self, candidate: i64, given: memoryview) -> i64:
         """The candidate of the same name as another that has exactly these parameter types, or 0."""
-        head: int = self._candidates.typed_columns[_SET][candidate]
+        head: i64 = self._candidates.typed_columns[_SET][candidate]
         return self._exact.find(array("I", [head, *given]).tobytes()) + 1
 
-    def first_generic(self, candidate: int) -> int:
+    def first_generic(self, candidate: i64) -> i64:
         """The first generic candidate of the same name as another, or 0."""
-        first: int = self._heads.typed_columns[_FIRST_GENERIC][self._candidates.typed_columns[_SET][candidate]]
+        first: i64 = self._heads.typed_columns[_FIRST_GENERIC][self._candidates.typed_columns[_SET][candidate]]
         return first
 
-    def next_generic(self, candidate: int) -> int:
+    def next_generic(self, candidate: i64) -> i64:
         """The next generic candidate of the same name, or 0."""
-        following: int = self._candidates.typed_columns[_NEXT_GENERIC][candidate]
+        following: i64 = self._candidates.typed_columns[_NEXT_GENERIC][candidate]
         return following
 
-    def shared_result(self, candidate: int) -> int:
+    def shared_result(self, candidate: i64) -> i64:
         """The result type that all candidates of the same name have, or poison."""
-        shared: int = self._heads.typed_columns[_SHARED][self._candidates.typed_columns[_SET][candidate]]
+        shared: i64 = self._heads.typed_columns[_SHARED][self._candidates.typed_columns[_SET][candidate]]
         return shared
 
-    def next(self, candidate: int) -> int:
+    def next(self, candidate: i64) -> i64:
         """The next candidate of the same name, or 0."""
-        following: int = self._candidates.typed_columns[_NEXT][candidate]
+        following: i64 = self._candidates.typed_columns[_NEXT][candidate]
         return following
 
-    def parameters(self, candidate: int) -> memoryview:
+    def parameters(self, candidate: i64) -> memoryview:
         """The parameter types of a candidate; stale once one is added."""
-        start: int = self._candidates.typed_columns[_PARAMETERS][candidate]
+        start: i64 = self._candidates.typed_columns[_PARAMETERS][candidate]
         data = self._lists.data
         return data[start + 1 : start + 1 + data[start]]
 
-    def result(self, candidate: int) -> int:
+    def result(self, candidate: i64) -> i64:
         """The result type of a candidate."""
-        result: int = self._candidates.typed_columns[_RESULT][candidate]
+        result: i64 = self._candidates.typed_columns[_RESULT][candidate]
         return result
 
-    def function(self, candidate: int) -> HostFunction:
+    def function(self, candidate: i64) -> HostFunction:
         """What describes a candidate."""
         return self._functions[candidate - 1]
 
-    def generic(self, candidate: int) -> bool:
+    def generic(self, candidate: i64) -> bool:
         """Whether a candidate has slots among its types."""
         return bool(self._candidates.typed_columns[_GENERIC][candidate])
 
-    def use(self, candidate: int, given: memoryview, result: int) -> int:
+    def use(self, candidate: i64, given: memoryview, result: i64) -> i64:
         """The index among the program's hosts of a candidate that is called with arguments of these types."""
         generic = self.generic(candidate)
         key = array("I", [candidate, *given] if generic else [candidate])
@@ -255,7 +255,7 @@ class Overloads(Generic[S]):
         self._packages.close()
 
 
-def bind(types: TypeTable[Allocator], parameter: int, argument: int, slots: dict[int, int]) -> int:
+def bind(types: TypeTable[Allocator], parameter: i64, argument: i64, slots: dict[int, int]) -> i64:
     """Note in `slots` what the slots of a parameter type stand for, so that it takes an argument of this type.
 
     Returns `FITS`, `DIFFERS`, or the id of a slot that stands for another type already. Poison fits everything.
@@ -287,7 +287,7 @@ def bind(types: TypeTable[Allocator], parameter: int, argument: int, slots: dict
     return FITS
 
 
-def substitute(types: TypeTable[Allocator], generic: int, slots: dict[int, int]) -> int:
+def substitute(types: TypeTable[Allocator], generic: i64, slots: dict[int, int]) -> i64:
     """The type that a generic type becomes; poison where a slot stands for nothing."""
     done = dict(slots)
     pending = [generic]

@@ -29,7 +29,7 @@ class Scopes(Generic[S]):
         self._capacity: i64 = 0
         self._read_columns()
 
-    def reserve(self, symbols: int) -> None:
+    def reserve(self, symbols: i64) -> None:
         """Make room for `symbols` symbols."""
         self._meaning.fill(0, symbols)
         self._rows.append(0, 0, 0, 0)
@@ -45,13 +45,13 @@ class Scopes(Generic[S]):
 
     def leave(self) -> None:
         """Close the innermost scope: what it declared is gone, what it shadowed is back."""
-        mark: int = self._marks.pop_i64()
+        mark: i64 = self._marks.pop_i64()
         meaning = self._meaning.items
         for row in range(len(self._rows) - 1, mark - 1, -1):
             meaning[self._symbols[row]] = self._shadowed[row]
         self._rows.truncate(mark)
 
-    def declare(self, symbol: int, token: int, type: int) -> None:
+    def declare(self, symbol: i64, token: i64, type: i64) -> None:
         """Let `symbol` mean a binding of this type, named by `token`, in the innermost scope."""
         row = self._rows.add()
         if row >= self._capacity:
@@ -63,19 +63,19 @@ class Scopes(Generic[S]):
         self._shadowed[row] = meaning[symbol]
         meaning[symbol] = row
 
-    def find(self, symbol: int) -> int:
+    def find(self, symbol: i64) -> i64:
         """The row that `symbol` means, 0 where it means nothing."""
-        row: int = self._meaning.items[symbol]
+        row: i64 = self._meaning.items[symbol]
         return row
 
-    def token(self, row: int) -> int:
+    def token(self, row: i64) -> i64:
         """The token that names a binding."""
-        token: int = self._tokens[row]
+        token: i64 = self._tokens[row]
         return token
 
-    def type(self, row: int) -> int:
+    def type(self, row: i64) -> i64:
         """The type id of a binding."""
-        type: int = self._types[row]
+        type: i64 = self._types[row]
         return type
 
     def symbols(self) -> list[int]:

@@ -21,21 +21,21 @@ class SymbolSet(Generic[S]):
         self._rounds: Vec[S] = Vec(scratch, "I")
         self._round: i64 = 1
 
-    def reserve(self, symbols: int) -> None:
+    def reserve(self, symbols: i64) -> None:
         """Make room for `symbols` symbols."""
         self._rounds.fill(0, symbols)
 
     def clear(self) -> None:
         self._round += 1
 
-    def add(self, symbol: int) -> bool:
+    def add(self, symbol: i64) -> bool:
         """Add a symbol; returns whether it is new."""
         if self._rounds.items[symbol] == self._round:
             return False
         self._rounds.items[symbol] = self._round
         return True
 
-    def __contains__(self, symbol: int) -> bool:
+    def __contains__(self, symbol: i64) -> bool:
         return symbol < len(self._rounds) and bool(self._rounds.items[symbol] == self._round)
 
     def close(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, Generic, TypeVar
 
 from allocators import Allocator
-from allocators._mypyc import mypyc_attr
+from allocators._mypyc import i64, mypyc_attr
 from garden.syntax import ast as kind
 from garden.syntax.ast import Ast
 from garden.types.program import CheckedProgram
@@ -37,20 +37,20 @@ class Values(Generic[S]):
         #: Names met in the current list.
         self.names: SymbolSet[S] = SymbolSet(scratch)
 
-    def result(self, node: int) -> int:
+    def result(self, node: i64) -> i64:
         """The type of what a node gives as an item: Void where it only declares something."""
-        node_kind: int = self._kinds[node]
+        node_kind: i64 = self._kinds[node]
         if node_kind >= kind.LET and node_kind in _DECLARATIONS:
             return VOID
-        type: int = self._program.node_types.items[node]
+        type: i64 = self._program.node_types.items[node]
         return type
 
-    def value(self, node: int) -> int:
+    def value(self, node: i64) -> i64:
         """The type of a node where a value is wanted: where it gives none, that is reported, and the type is poison."""
         type = self.result(node)
         if type != VOID:
             return type
-        node_kind: int = self._kinds[node]
+        node_kind: i64 = self._kinds[node]
         if node_kind >= kind.TYPE:
             self._report.node("E0319", "`Void` has no values, it can only be what a function returns", node)
         elif node_kind in _DECLARATIONS:
@@ -71,7 +71,7 @@ class Values(Generic[S]):
             )
         return POISON
 
-    def record(self, node: int) -> int:
+    def record(self, node: i64) -> i64:
         """The type of a record literal or record type whose fields are checked; poison if one of them is."""
         ast = self._ast
         fields = ast.list_at(ast.a[node])
@@ -83,7 +83,7 @@ class Values(Generic[S]):
         good = True
         self.names.clear()
         for index in range(0, len(fields), 2):
-            token: int = fields[index]
+            token: i64 = fields[index]
             member = self.value(fields[index + 1])
             name = ast.name(token)
             if not self.names.add(symbols[token]):

@@ -47,21 +47,21 @@ class Available:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def forget(self, length: int) -> None:
+    def forget(self, length: i64) -> None:
         """Keep the first `length` entries."""
         # Backwards, so that each is the last one.
         for entry in range(len(self._entries) - 1, length - 1, -1):
             self._slots.put(self._used[entry], -1)
         self._entries.truncate(length)
 
-    def get(self, head: int, a: int, b: int, imm: int) -> int:
+    def get(self, head: i64, a: i64, b: i64, imm: i64) -> i64:
         """The value of a key, 0 where it has none."""
         if self._slots.mask < 0:
             return 0
         entry = self._slots.at(self._find(head, a, b, imm))
         return 0 if entry < 0 else int(self._values[entry])
 
-    def add(self, head: int, a: int, b: int, imm: int, value: int) -> int:
+    def add(self, head: i64, a: i64, b: i64, imm: i64, value: i64) -> i64:
         """Give a value to a key, unless it has one; return that value then, else 0."""
         entry: i64 = len(self._entries)
         if not self._slots.has_room(entry + 1):
@@ -83,7 +83,7 @@ class Available:
         self._slots.put(slot, entry)
         return 0
 
-    def _find(self, head: int, a: int, b: int, imm: int) -> i64:
+    def _find(self, head: i64, a: i64, b: i64, imm: i64) -> i64:
         """The slot of a key, or the free one where it belongs."""
         slots = self._slots
         slot = slots.first(hash_of(head, a, b, imm))
@@ -116,7 +116,7 @@ class Available:
         self._entries.close()
 
 
-def hash_of(head: int, a: int, b: int, imm: int) -> i64:
+def hash_of(head: i64, a: i64, b: i64, imm: i64) -> i64:
     """The hash of a key."""
     operands = mix(a, b)
     return mix(
@@ -164,19 +164,19 @@ class Trees:
                 return True
         return False
 
-    def _has_parent(self, block: int) -> bool:
+    def _has_parent(self, block: i64) -> bool:
         """Whether one edge leads to a block, and it is not the first of its function."""
         if self._predecessors[block] != 1:
             return False
         return bool(self.ir.function_first[self.ir.block_function[block]] != block)
 
-    def descend(self, mark: int, first: int, second: int) -> None:
+    def descend(self, mark: i64, first: i64, second: i64) -> None:
         """Visit next the blocks that only `block` leads to."""
         ir = self.ir
         pool = ir.pool.items
-        terminator: int = ir.block_last[self.block]
+        terminator: i64 = ir.block_last[self.block]
         for index in range(edge_count(ir, terminator) - 1, -1, -1):
-            target: int = pool[edge_at(ir, terminator, index) + 1]
+            target: i64 = pool[edge_at(ir, terminator, index) + 1]
             if self._has_parent(target):
                 for word in (target, mark, first, second):
                     self._pending.append_i64(word)

@@ -11,13 +11,14 @@ from __future__ import annotations
 from typing import Final
 
 from allocators import Allocator
+from allocators._mypyc import i64
 from garden.ir import ir as op
 from garden.ir.blocks import unlink
 from garden.ir.ir import Ir
 from garden.ir.passes.counts import Counts
 
 
-def _may_fuse(opcode: int) -> bool:
+def _may_fuse(opcode: i64) -> bool:
     return opcode in (
         op.ILT,
         op.ILE,
@@ -38,15 +39,15 @@ def _may_fuse(opcode: int) -> bool:
 _MAY_FUSE: Final = bytes([_may_fuse(opcode) for opcode in range(max(op.OPS) + 1)])
 
 
-def branch_cmp(ir: Ir[Allocator], counts: Counts) -> int:
+def branch_cmp(ir: Ir[Allocator], counts: Counts) -> i64:
     """Fuse comparisons with branches; return how many."""
     uses = counts.uses()
     ops = ir.op
     count = 0
     for block in range(1, ir.block_count):
-        branch: int = ir.block_last[block] if ir.block_function[block] else 0
+        branch: i64 = ir.block_last[block] if ir.block_function[block] else 0
         if ops[branch] == op.BRANCH:
-            condition: int = ir.a[branch]
+            condition: i64 = ir.a[branch]
             if uses[condition] == 1 and _MAY_FUSE[ops[condition]] and unlink(ir, block, condition):
                 _fuse(ir, branch, condition)
                 uses[condition] = 0
@@ -54,8 +55,8 @@ def branch_cmp(ir: Ir[Allocator], counts: Counts) -> int:
     return count
 
 
-def _fuse(ir: Ir[Allocator], branch: int, condition: int) -> None:
-    opcode: int = ir.op[condition]
+def _fuse(ir: Ir[Allocator], branch: i64, condition: i64) -> None:
+    opcode: i64 = ir.op[condition]
     if opcode in (op.ILT_IMM, op.IGT_IMM, op.IEQ_IMM, op.INE_IMM):
         ir.op[branch] = op.BRANCH_CMP_IMM
         ir.b[branch] = opcode

@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import Final
 
 from allocators import Allocator
-from allocators._mypyc import mypyc_attr
+from allocators._mypyc import i64, mypyc_attr
 from allocators.collections import Vec
 from garden.ir import ir as op
 from garden.ir.blocks import link
@@ -38,7 +38,7 @@ _HOST_CALL: Final = 5
 _MAX_ARGUMENTS: Final = 2
 
 
-def _kind(opcode: int) -> int:
+def _kind(opcode: i64) -> i64:
     if opcode not in op.OPS:
         return _OTHER
     if opcode in (op.CONST, op.CONST_STR):
@@ -62,7 +62,7 @@ def _kind(opcode: int) -> int:
 _KINDS: Final = bytes([_kind(opcode) for opcode in range(max(op.OPS) + 1)])
 
 
-def common_subexpressions(ir: Ir[Allocator], counts: Counts) -> int:
+def common_subexpressions(ir: Ir[Allocator], counts: Counts) -> i64:
     """Replace instructions by equal ones before them; return how many."""
     finder = _Finder(ir, counts)
     try:
@@ -94,7 +94,7 @@ class _Finder:
         self._available.close()
         self._same.close()
 
-    def run(self) -> int:
+    def run(self) -> i64:
         ir = self.ir
         trees = self._trees
         self._same.fill(0, ir.value_count)
@@ -103,10 +103,10 @@ class _Finder:
             self._available.forget(trees.mark)
             last_call = trees.first
             before = 0
-            inst: int = ir.block_first[trees.block]
+            inst: i64 = ir.block_first[trees.block]
             while inst:
                 kind = _KINDS[ir.op[inst]]
-                after: int = ir.next[inst]
+                after: i64 = ir.next[inst]
                 if kind == _CALL:
                     self._calls += 1
                     last_call = self._calls
@@ -125,13 +125,13 @@ class _Finder:
             replace_uses(ir, same)
         return count
 
-    def _is_known(self, inst: int, kind: int, last_call: int) -> bool:
+    def _is_known(self, inst: i64, kind: i64, last_call: i64) -> bool:
         """Whether an instruction is computed already; if not, it is from now on."""
         ir = self.ir
         same = self._same.items
-        a: int = ir.a[inst]
-        b: int = ir.b[inst]
-        imm: int = ir.imm[inst]
+        a: i64 = ir.a[inst]
+        b: i64 = ir.b[inst]
+        imm: i64 = ir.imm[inst]
         if kind == _HOST_CALL:
             arguments = ir.list_at(b)
             words = len(arguments)

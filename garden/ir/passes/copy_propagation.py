@@ -14,6 +14,7 @@ cannot be reached: what such edges lead to keeps its parameters. The value domin
 from __future__ import annotations
 
 from allocators import Allocator
+from allocators._mypyc import i64
 from allocators.collections import Vec
 from allocators.collections.storage import Cells
 from garden.ir.blocks import postorder
@@ -22,7 +23,7 @@ from garden.ir.operands import drop_parameters, edge_at, edge_count, replace_use
 from garden.ir.passes.counts import Counts
 
 
-def copy_propagation(ir: Ir[Allocator], counts: Counts) -> int:
+def copy_propagation(ir: Ir[Allocator], counts: Counts) -> i64:
     """Replace parameters that are always the same value; return how many."""
     scratch = counts.scratch
     # By value: what a parameter was given so far, itself once that is several values, 0 for nothing.
@@ -46,7 +47,7 @@ def copy_propagation(ir: Ir[Allocator], counts: Counts) -> int:
             values = given.items
             pool = ir.pool.items
             for block in range(1, ir.block_count):
-                parameters: int = ir.block_params[block]
+                parameters: i64 = ir.block_params[block]
                 for cell in range(parameters + 1, parameters + 1 + pool[parameters]):
                     if values[pool[cell]] == pool[cell]:
                         values[pool[cell]] = 0
@@ -62,37 +63,37 @@ def copy_propagation(ir: Ir[Allocator], counts: Counts) -> int:
         given.close()
 
 
-def _has_joins(ir: Ir[Allocator], function: int) -> bool:
+def _has_joins(ir: Ir[Allocator], function: i64) -> bool:
     """Whether any block of a function but the first has parameters."""
-    block: int = ir.block_next[ir.function_first[function]]
+    block: i64 = ir.block_next[ir.function_first[function]]
     while block and ir.block_params[block] == 0:
         block = ir.block_next[block]
     return block != 0
 
 
-def _propagate(ir: Ir[Allocator], order: Vec[Allocator], given: Cells, seen: Cells, predecessors: Cells) -> int:
+def _propagate(ir: Ir[Allocator], order: Vec[Allocator], given: Cells, seen: Cells, predecessors: Cells) -> i64:
     pool = ir.pool.items
     blocks = order.items
     count = 0
     for place in range(len(order) - 1, -1, -1):
-        block: int = blocks[place]
-        parameters: int = ir.block_params[block]
+        block: i64 = blocks[place]
+        parameters: i64 = ir.block_params[block]
         complete = seen[block] == predecessors[block]
         for cell in range(parameters + 1, parameters + 1 + pool[parameters]):
-            parameter: int = pool[cell]
+            parameter: i64 = pool[cell]
             if complete and given[parameter] != parameter:
                 count += 1
             else:
                 given[parameter] = parameter
-        terminator: int = ir.block_last[block]
+        terminator: i64 = ir.block_last[block]
         for index in range(edge_count(ir, terminator)):
             edge = edge_at(ir, terminator, index)
-            target: int = pool[edge + 1]
+            target: i64 = pool[edge + 1]
             seen[target] += 1
             parameters = ir.block_params[target]
             for position in range(1, pool[parameters] + 1):
                 parameter = pool[parameters + position]
-                argument: int = pool[edge + 1 + position]
+                argument: i64 = pool[edge + 1 + position]
                 if given[argument]:
                     argument = given[argument]
                 if given[parameter] == 0:

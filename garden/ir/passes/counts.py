@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from allocators import Allocator
-from allocators._mypyc import mypyc_attr
+from allocators._mypyc import i64, mypyc_attr
 from allocators.collections import Vec
 from allocators.collections.storage import Cells
 from garden.ir.blocks import count_predecessors
@@ -51,14 +51,14 @@ class Counts:
         """Whether asking for uses costs nothing."""
         return self._uses is not None
 
-    def leave_out(self, block: int) -> None:
+    def leave_out(self, block: i64) -> None:
         """Count no longer what is in a block, which is about to be removed."""
         ir = self.ir
         if self._uses is not None:
             add_uses(ir, self._uses.items, block, block + 1, -1)
         if self._predecessors is not None:
             predecessors = self._predecessors.items
-            terminator: int = ir.block_last[block]
+            terminator: i64 = ir.block_last[block]
             for index in range(edge_count(ir, terminator)):
                 predecessors[ir.pool.items[edge_at(ir, terminator, index) + 1]] -= 1
 

@@ -17,7 +17,7 @@ already, and each value has some, there is nothing to do.
 from __future__ import annotations
 
 from allocators import Allocator
-from allocators._mypyc import mypyc_attr
+from allocators._mypyc import i64, mypyc_attr
 from allocators.collections import Vec
 from allocators.collections.storage import Cells
 from garden.ir import ir as op
@@ -27,7 +27,7 @@ from garden.ir.operands import A_VALUE, B_VALUE, B_VALUES, EFFECTS, OPERANDS, dr
 from garden.ir.passes.counts import Counts
 
 
-def dce(ir: Ir[Allocator], counts: Counts) -> int:
+def dce(ir: Ir[Allocator], counts: Counts) -> i64:
     """Remove what is not needed; return how many instructions and parameters."""
     if counts.uses_are_known and not _may_remove(ir, counts.uses()):
         return 0
@@ -47,15 +47,15 @@ def _may_remove(ir: Ir[Allocator], uses: Cells) -> bool:
     nexts = ir.next
     pool = ir.pool.items
     for block in range(1, ir.block_count):
-        function: int = ir.block_function[block]
+        function: i64 = ir.block_function[block]
         if function == 0:
             continue
-        parameters: int = ir.block_params[block]
+        parameters: i64 = ir.block_params[block]
         if parameters and ir.function_first[function] != block:
             for cell in range(parameters + 1, parameters + 1 + pool[parameters]):
                 if not uses[pool[cell]]:
                     return True
-        inst: int = ir.block_first[block]
+        inst: i64 = ir.block_first[block]
         while inst:
             if EFFECTS[ops[inst]] < op.TRAPS and not uses[inst]:
                 return True
@@ -87,7 +87,7 @@ class _Liveness:
         self._pending.close()
         self._live.close()
 
-    def run(self, ir: Ir[Allocator]) -> int:
+    def run(self, ir: Ir[Allocator]) -> i64:
         self._live.fill(0, ir.value_count)
         self._owner.fill(0, ir.value_count)
         self._place.fill(0, ir.value_count)
@@ -106,16 +106,16 @@ class _Liveness:
         for block in range(1, ir.block_count):
             if ir.block_function[block] == 0:
                 continue
-            parameters: int = ir.block_params[block]
+            parameters: i64 = ir.block_params[block]
             if parameters:
                 for position in range(1, pool[parameters] + 1):
                     self._owner.items[pool[parameters + position]] = block
                     self._place.items[pool[parameters + position]] = position
-            terminator: int = ir.block_last[block]
+            terminator: i64 = ir.block_last[block]
             for index in range(edge_count(ir, terminator)):
                 edge = edge_at(ir, terminator, index)
                 if pool[edge] > 1:
-                    target: int = pool[edge + 1]
+                    target: i64 = pool[edge + 1]
                     pair = len(self._edges) // 2
                     self._edges.append_i64(edge)
                     self._edges.append_i64(incoming[target])
@@ -125,18 +125,18 @@ class _Liveness:
         ops = ir.op
         nexts = ir.next
         for block in range(1, ir.block_count):
-            inst: int = ir.block_first[block] if ir.block_function[block] else 0
+            inst: i64 = ir.block_first[block] if ir.block_function[block] else 0
             while inst:
                 if EFFECTS[ops[inst]] >= op.TRAPS:
                     self._mark_operands(ir, inst)
                 inst = nexts[inst]
 
-    def _mark(self, value: int) -> None:
+    def _mark(self, value: i64) -> None:
         if not self._live.items[value]:
             self._live.items[value] = 1
             self._pending.append_i64(value)
 
-    def _mark_operands(self, ir: Ir[Allocator], inst: int) -> None:
+    def _mark_operands(self, ir: Ir[Allocator], inst: i64) -> None:
         flags = OPERANDS[ir.op[inst]]
         if flags & A_VALUE:
             self._mark(ir.a[inst])
@@ -144,29 +144,29 @@ class _Liveness:
             self._mark(ir.b[inst])
         elif flags & B_VALUES:
             pool = ir.pool.items
-            start: int = ir.b[inst]
+            start: i64 = ir.b[inst]
             for cell in range(start + 1, start + 1 + pool[start]):
                 self._mark(pool[cell])
 
-    def _mark_needs(self, ir: Ir[Allocator], value: int) -> None:
+    def _mark_needs(self, ir: Ir[Allocator], value: i64) -> None:
         if ir.op[value] != op.PARAM:
             self._mark_operands(ir, value)
             return
-        place: int = self._place.items[value]
-        pair: int = self._incoming.items[self._owner.items[value]]
+        place: i64 = self._place.items[value]
+        pair: i64 = self._incoming.items[self._owner.items[value]]
         while pair:
-            edge: int = self._edges.items[2 * pair]
+            edge: i64 = self._edges.items[2 * pair]
             self._mark(ir.pool.items[edge + 1 + place])
             pair = self._edges.items[2 * pair + 1]
 
-    def _remove(self, ir: Ir[Allocator]) -> int:
+    def _remove(self, ir: Ir[Allocator]) -> i64:
         ops = ir.op
         nexts = ir.next
         live = self._live.items
         removed = 0
         noops = 0
         for block in range(1, ir.block_count):
-            inst: int = ir.block_first[block] if ir.block_function[block] else 0
+            inst: i64 = ir.block_first[block] if ir.block_function[block] else 0
             while inst:
                 if ops[inst] == op.NOP:
                     noops += 1
@@ -179,7 +179,7 @@ class _Liveness:
         dropped = self._drop_parameters(ir)
         return removed + dropped
 
-    def _drop_parameters(self, ir: Ir[Allocator]) -> int:
+    def _drop_parameters(self, ir: Ir[Allocator]) -> i64:
         """Remove the parameters that are not needed, but for those of functions."""
         live = self._live.items
         pool = ir.pool.items
@@ -187,12 +187,12 @@ class _Liveness:
         gone = self._place.items
         count = 0
         for block in range(1, ir.block_count):
-            parameters: int = ir.block_params[block]
-            function: int = ir.block_function[block] if parameters else 0
+            parameters: i64 = ir.block_params[block]
+            function: i64 = ir.block_function[block] if parameters else 0
             if function:
                 first = ir.function_first[function] == block
                 for cell in range(parameters + 1, parameters + 1 + pool[parameters]):
-                    parameter: int = pool[cell]
+                    parameter: i64 = pool[cell]
                     gone[parameter] = 0
                     if not first and not live[parameter]:
                         gone[parameter] = 1

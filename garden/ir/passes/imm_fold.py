@@ -10,6 +10,7 @@ turned round. There is no `<=` with an immediate: `x <= 7` is `x < 8`.
 from __future__ import annotations
 
 from allocators import Allocator
+from allocators._mypyc import i64
 from garden.common import MAX_IMM, MIN_IMM
 from garden.ir import ir as op
 from garden.ir.blocks import unlink_noops
@@ -18,19 +19,19 @@ from garden.ir.passes.counts import Counts
 from garden.types.types import INT
 
 
-def imm_fold(ir: Ir[Allocator], counts: Counts) -> int:
+def imm_fold(ir: Ir[Allocator], counts: Counts) -> i64:
     """Make constants immediates; return how many."""
     uses = counts.uses()
     ops = ir.op
     nexts = ir.next
     count = 0
     for block in range(1, ir.block_count):
-        inst: int = ir.block_first[block] if ir.block_function[block] else 0
+        inst: i64 = ir.block_first[block] if ir.block_function[block] else 0
         while inst:
-            opcode: int = ops[inst]
+            opcode: i64 = ops[inst]
             if op.IADD <= opcode <= op.INE:
-                a: int = ir.a[inst]
-                b: int = ir.b[inst]
+                a: i64 = ir.a[inst]
+                b: i64 = ir.b[inst]
                 if ops[b] == op.CONST and uses[b] == 1 and ir.type[b] == INT:
                     if _fold(ir, inst, _on_right(opcode), a, b, 1 if opcode == op.ILE else 0):
                         uses[b] = 0
@@ -49,7 +50,7 @@ def imm_fold(ir: Ir[Allocator], counts: Counts) -> int:
     return count
 
 
-def _on_right(opcode: int) -> int:
+def _on_right(opcode: i64) -> i64:
     """The opcode with the right operand as immediate."""
     if opcode <= op.IMOD:
         return opcode - op.IADD + op.IADD_IMM
@@ -58,15 +59,15 @@ def _on_right(opcode: int) -> int:
     return op.IEQ_IMM if opcode == op.IEQ else op.INE_IMM
 
 
-def _on_left(opcode: int) -> int:
+def _on_left(opcode: i64) -> i64:
     """The opcode with the left operand as immediate, 0 if there is none."""
     if opcode in (op.ISUB, op.IDIV, op.IMOD):
         return 0
     return op.IGT_IMM if opcode in (op.ILT, op.ILE) else _on_right(opcode)
 
 
-def _fold(ir: Ir[Allocator], inst: int, opcode: int, value: int, constant: int, adjust: int) -> bool:
-    imm: int = ir.imm[constant] + adjust
+def _fold(ir: Ir[Allocator], inst: i64, opcode: i64, value: i64, constant: i64, adjust: i64) -> bool:
+    imm: i64 = ir.imm[constant] + adjust
     if opcode == 0 or not MIN_IMM <= imm <= MAX_IMM:
         return False
     ir.op[inst] = opcode

@@ -32,7 +32,7 @@ from __future__ import annotations
 from typing import Final
 
 from allocators import Allocator
-from allocators._mypyc import mypyc_attr
+from allocators._mypyc import i64, mypyc_attr
 from allocators.collections import Vec
 from garden.ir import ir as op
 from garden.ir.ir import Ir
@@ -45,7 +45,7 @@ from garden.ir.passes.unreachable import unreachable
 _STEPS: Final = 4
 
 
-def indirect_jump(ir: Ir[Allocator], counts: Counts) -> int:
+def indirect_jump(ir: Ir[Allocator], counts: Counts) -> i64:
     """Redirect edges; return how many, jumps that became branches and branches that became jumps included."""
     threader = _Threader(ir, counts)
     try:
@@ -78,13 +78,13 @@ class _Threader:
         self._layout.close()
         self._places.close()
 
-    def run(self) -> int:
+    def run(self) -> i64:
         ir = self.ir
         self._place_parameters()
         count = 0
         for function in range(1, ir.function_count):
             self._layout.clear()
-            block: int = ir.function_first[function]
+            block: i64 = ir.function_first[function]
             while block:
                 self._layout.append_i64(block)
                 block = ir.block_next[block]
@@ -98,12 +98,12 @@ class _Threader:
         self._places.fill(0, ir.value_count)
         places = self._places.items
         for block in range(1, ir.block_count):
-            parameters: int = ir.block_params[block]
+            parameters: i64 = ir.block_params[block]
             if parameters and ir.block_function[block]:
                 for position in range(1, pool[parameters] + 1):
                     places[pool[parameters + position]] = position
 
-    def _lead_on(self, terminator: int) -> int:
+    def _lead_on(self, terminator: i64) -> i64:
         """Redirect what leaves through a terminator."""
         ir = self.ir
         uses = self._uses
@@ -119,7 +119,7 @@ class _Threader:
                 set_edge(ir, terminator, index, composed)
                 edge = composed
                 count += 1
-        opcode: int = ir.op[terminator]
+        opcode: i64 = ir.op[terminator]
         if opcode == op.JUMP and self._copy_branch(terminator):
             opcode = ir.op[terminator]
             count += 1
@@ -136,27 +136,27 @@ class _Threader:
             count += 1
         return count
 
-    def _release(self, edge: int) -> None:
+    def _release(self, edge: i64) -> None:
         """Forget the uses in an edge that was removed."""
         uses = self._uses
         pool = self.ir.pool.items
         for cell in range(edge + 2, edge + 1 + pool[edge]):
             uses[pool[cell]] -= 1
 
-    def _is_decided(self, branch: int) -> bool:
+    def _is_decided(self, branch: i64) -> bool:
         """Whether both edges of a branch are equal."""
         ir = self.ir
         pool = ir.pool.items
-        taken: int = ir.c[branch]
-        other: int = ir.d[branch]
+        taken: i64 = ir.c[branch]
+        other: i64 = ir.d[branch]
         if pool[taken + 1] != pool[other + 1]:
             return False
         return ir.list_at(taken) == ir.list_at(other)
 
-    def _onward(self, edge: int) -> int:
+    def _onward(self, edge: i64) -> i64:
         """The edge by which the target of an edge goes on, 0 where it does more, or that depends."""
         ir = self.ir
-        target: int = ir.pool.items[edge + 1]
+        target: i64 = ir.pool.items[edge + 1]
         end = self._end(target)
         if end == 0:
             return 0
@@ -165,11 +165,11 @@ class _Threader:
         condition = self._argument(edge, ir.block_params[target], ir.a[end])
         if ir.op[condition] != op.CONST:
             return 0
-        word: int = ir.imm[condition]
+        word: i64 = ir.imm[condition]
         taken = word != 0 if ir.op[end] == op.BRANCH else compare_imm(ir.b[end], word, ir.imm[end])
         return ir.c[end] if taken else ir.d[end]
 
-    def _end(self, block: int) -> int:
+    def _end(self, block: i64) -> i64:
         """The jump or the branch on a parameter that a block is nothing but; 0 where it is more.
 
         Then nothing else uses the parameters of the block.
@@ -177,14 +177,14 @@ class _Threader:
         ir = self.ir
         uses = self._uses
         pool = ir.pool.items
-        end: int = ir.block_first[block]
-        opcode: int = ir.op[end]
+        end: i64 = ir.block_first[block]
+        opcode: i64 = ir.op[end]
         while opcode == op.NOP or (opcode in (op.CONST, op.CONST_STR, op.UNDEFINED) and uses[end] == 0):
             end = ir.next[end]
             opcode = ir.op[end]
         if opcode not in (op.JUMP, op.BRANCH, op.BRANCH_CMP_IMM):
             return 0
-        parameters: int = ir.block_params[block]
+        parameters: i64 = ir.block_params[block]
         if opcode != op.JUMP and not self._is_parameter(ir.a[end], parameters):
             return 0
         others = 0 if opcode == op.JUMP else -1
@@ -197,24 +197,24 @@ class _Threader:
                     others -= 1
         return end if others == 0 else 0
 
-    def _is_parameter(self, value: int, parameters: int) -> bool:
+    def _is_parameter(self, value: i64, parameters: i64) -> bool:
         """Whether a value is one of the parameters in this list."""
         ir = self.ir
         pool = ir.pool.items
-        place: int = self._places.items[value]
+        place: i64 = self._places.items[value]
         return ir.op[value] == op.PARAM and 0 < place <= pool[parameters] and bool(pool[parameters + place] == value)
 
-    def _argument(self, edge: int, parameters: int, value: int) -> int:
+    def _argument(self, edge: i64, parameters: i64, value: i64) -> i64:
         """What a value of the target of an edge is before the edge."""
         if self._is_parameter(value, parameters):
             value = self.ir.pool.items[edge + 1 + self._places.items[value]]
         return value
 
-    def _compose(self, edge: int, onward: int) -> int:
+    def _compose(self, edge: i64, onward: i64) -> i64:
         """A new edge, that is `edge` and then `onward`."""
         ir = self.ir
         pool = ir.pool.items
-        parameters: int = ir.block_params[pool[edge + 1]]
+        parameters: i64 = ir.block_params[pool[edge + 1]]
         uses = self._uses
         words = self._words
         words.clear()
@@ -225,11 +225,11 @@ class _Threader:
             words.append_i64(argument)
         return ir.add_words(words)
 
-    def _copy_branch(self, jump: int) -> bool:
+    def _copy_branch(self, jump: i64) -> bool:
         """Turn a jump to a block that only branches on its parameter into that branch; whether it was one."""
         ir = self.ir
-        edge: int = ir.c[jump]
-        target: int = ir.pool.items[edge + 1]
+        edge: i64 = ir.c[jump]
+        target: i64 = ir.pool.items[edge + 1]
         end = self._end(target)
         if end == 0 or ir.op[end] == op.JUMP:
             return False

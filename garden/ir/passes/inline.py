@@ -24,7 +24,7 @@ from __future__ import annotations
 from typing import Final
 
 from allocators import Allocator
-from allocators._mypyc import mypyc_attr
+from allocators._mypyc import i64, mypyc_attr
 from allocators.collections import Vec
 from garden.ir import ir as op
 from garden.ir.blocks import link
@@ -42,7 +42,7 @@ _CLOSED: Final = 2
 _INLINABLE: Final = 3
 
 
-def inline(ir: Ir[Allocator], counts: Counts) -> int:
+def inline(ir: Ir[Allocator], counts: Counts) -> i64:
     """Inline calls of small functions; return how many."""
     inliner = _Inliner(ir, counts.scratch)
     try:
@@ -81,7 +81,7 @@ class _Inliner:
         self._rows.close()
         self._state.close()
 
-    def run(self) -> int:
+    def run(self) -> i64:
         ir = self.ir
         entry = ir.function_count - 1
         self._state.fill(0, ir.function_count)
@@ -92,7 +92,7 @@ class _Inliner:
         for root in range(1, entry):
             self._pending.append_i64(root)
             while len(self._pending):
-                function: int = self._pending.pop_i64()
+                function: i64 = self._pending.pop_i64()
                 if function < 0:
                     count += self._visit(-function)
                 elif self._state.items[function] == 0:
@@ -101,17 +101,17 @@ class _Inliner:
                     self._push_callees(function)
         return count
 
-    def _extend(self, by_row: Vec[Allocator], length: int) -> None:
+    def _extend(self, by_row: Vec[Allocator], length: i64) -> None:
         """Have an item for each row; for some that are yet to come too, since this is asked for every body."""
         if len(by_row) < length:
             by_row.fill(0, 2 * length - len(by_row))
 
-    def _push_callees(self, function: int) -> None:
+    def _push_callees(self, function: i64) -> None:
         ir = self.ir
         rows = 0
-        block: int = ir.function_first[function]
+        block: i64 = ir.function_first[function]
         while block:
-            inst: int = ir.block_first[block]
+            inst: i64 = ir.block_first[block]
             while inst:
                 rows += 1
                 if ir.op[inst] in (op.CALL, op.TAIL) and self._state.items[ir.a[inst]] == 0:
@@ -120,21 +120,21 @@ class _Inliner:
             block = ir.block_next[block]
         self._rows.items[function] = rows
 
-    def _visit(self, function: int) -> int:
+    def _visit(self, function: i64) -> i64:
         """Inline into a function whose callees have been visited; find out whether it can be inlined itself."""
         ir = self.ir
         rows = self._rows.items
-        budget: int = (MAX_GROWTH - 1) * rows[function]
+        budget: i64 = (MAX_GROWTH - 1) * rows[function]
         count = 0
         replaced = False
-        block: int = ir.function_first[function]
+        block: i64 = ir.function_first[function]
         while block:
             before = 0
-            inst: int = ir.block_first[block]
+            inst: i64 = ir.block_first[block]
             while inst:
-                after: int = ir.next[inst]
+                after: i64 = ir.next[inst]
                 if ir.op[inst] == op.CALL and self._state.items[ir.a[inst]] == _INLINABLE:
-                    callee: int = ir.a[inst]
+                    callee: i64 = ir.a[inst]
                     if rows[callee] <= budget:
                         budget -= rows[callee]
                         count += 1
@@ -156,17 +156,17 @@ class _Inliner:
         self._state.items[function] = _INLINABLE if self._is_inlinable(function) else _CLOSED
         return count
 
-    def _is_inlinable(self, function: int) -> bool:
+    def _is_inlinable(self, function: i64) -> bool:
         ir = self.ir
         rows = 0
         blocks = 0
-        block: int = ir.function_first[function]
+        block: i64 = ir.function_first[function]
         while block:
             blocks += 1
-            inst: int = ir.block_first[block]
+            inst: i64 = ir.block_first[block]
             while inst:
                 rows += 1
-                opcode: int = ir.op[inst]
+                opcode: i64 = ir.op[inst]
                 if rows > MAX_ROWS or blocks > MAX_BLOCKS or opcode in (op.TAIL, op.SWITCH, op.LOOKUP):
                     return False
                 if opcode == op.CALL and self._state.items[ir.a[inst]] == _OPEN:
@@ -178,14 +178,14 @@ class _Inliner:
 
     # Copying a body.
 
-    def _splice(self, block: int, before: int, call: int) -> int:
+    def _splice(self, block: i64, before: i64, call: i64) -> i64:
         """Put the one block of a callee in place of a call; return the instruction before what follows the call."""
         ir = self.ir
-        body: int = ir.function_first[ir.a[call]]
+        body: i64 = ir.function_first[ir.a[call]]
         self._bind_arguments(call, body)
-        after: int = ir.next[call]
-        ret: int = ir.block_last[body]
-        inst: int = ir.block_first[body]
+        after: i64 = ir.next[call]
+        ret: i64 = ir.block_last[body]
+        inst: i64 = ir.block_first[body]
         while inst != ret:
             if ir.op[inst] != op.NOP:
                 copy = self._copy(inst)
@@ -199,11 +199,11 @@ class _Inliner:
             self._replacement.items[call] = self._copies.items[ir.a[ret]]
         return before
 
-    def _split(self, block: int, before: int, call: int) -> int:
+    def _split(self, block: i64, before: i64, call: i64) -> i64:
         """Put the blocks of a callee in place of a call; return the new block with what follows the call."""
         ir = self.ir
-        function: int = ir.block_function[block]
-        body: int = ir.function_first[ir.a[call]]
+        function: i64 = ir.block_function[block]
+        body: i64 = ir.function_first[ir.a[call]]
         self._bind_arguments(call, body)
         rest = self._add_block_after(block, function)
         ir.block_first[rest] = ir.next[call]
@@ -222,7 +222,7 @@ class _Inliner:
         self._extend(self._blocks, ir.block_count)
         self._blocks.items[body] = block
         last = block
-        source: int = ir.block_next[body]
+        source: i64 = ir.block_next[body]
         while source:
             last = self._add_block_after(last, function)
             self._blocks.items[source] = last
@@ -233,18 +233,18 @@ class _Inliner:
             source = ir.block_next[source]
         return rest
 
-    def _bind_arguments(self, call: int, body: int) -> None:
+    def _bind_arguments(self, call: i64, body: i64) -> None:
         """Let the parameters of a body be the arguments of a call."""
         ir = self.ir
         pool = ir.pool.items
         self._extend(self._copies, ir.value_count)
         copies = self._copies.items
-        parameters: int = ir.block_params[body]
-        arguments: int = ir.b[call]
+        parameters: i64 = ir.block_params[body]
+        arguments: i64 = ir.b[call]
         for position in range(1, pool[parameters] + 1):
             copies[pool[parameters + position]] = pool[arguments + position]
 
-    def _add_block_after(self, block: int, function: int) -> int:
+    def _add_block_after(self, block: i64, function: i64) -> i64:
         ir = self.ir
         added = ir.add_block(0)
         ir.block_function[added] = function
@@ -254,7 +254,7 @@ class _Inliner:
             ir.function_last[function] = added
         return added
 
-    def _number_rows(self, body: int) -> None:
+    def _number_rows(self, body: i64) -> None:
         """Say which rows the copies will be: those that `_copy_block` adds for block after block, parameters first."""
         ir = self.ir
         copies = self._copies.items
@@ -264,29 +264,29 @@ class _Inliner:
         source = body
         while source:
             if source != body:
-                parameters: int = ir.block_params[source]
+                parameters: i64 = ir.block_params[source]
                 for cell in range(parameters + 1, parameters + 1 + pool[parameters]):
                     copies[pool[cell]] = row
                     row += 1
-            inst: int = ir.block_first[source]
+            inst: i64 = ir.block_first[source]
             while inst:
                 copies[inst] = row
                 row += 1
                 inst = nexts[inst]
             source = ir.block_next[source]
 
-    def _copy_block(self, source: int, rest: int, has_result: bool, has_parameters: bool) -> None:
+    def _copy_block(self, source: i64, rest: i64, has_result: bool, has_parameters: bool) -> None:
         """Add a block of the body to the block that it becomes; returns become jumps to `rest`."""
         ir = self.ir
-        block: int = self._blocks.items[source]
+        block: i64 = self._blocks.items[source]
         if has_parameters:
             self._copy_parameters(source, block)
         link(ir, block, ir.block_last[block], ir.value_count)
         copy = 0
-        inst: int = ir.block_first[source]
+        inst: i64 = ir.block_first[source]
         while inst:
             if ir.op[inst] == op.RET:
-                value: int = self._copies.items[ir.a[inst]]
+                value: i64 = self._copies.items[ir.a[inst]]
                 edge = ir.add_list([rest, value] if has_result else [rest])
                 copy = ir.add(op.JUMP, 0, ir.pos[inst], c=edge)
             else:
@@ -296,24 +296,24 @@ class _Inliner:
         ir.next[copy] = 0
         ir.block_last[block] = copy
 
-    def _copy_parameters(self, source: int, block: int) -> None:
+    def _copy_parameters(self, source: i64, block: i64) -> None:
         ir = self.ir
         words = self._words
         words.clear()
-        parameters: int = ir.block_params[source]
+        parameters: i64 = ir.block_params[source]
         for cell in range(parameters + 1, parameters + 1 + ir.pool.items[parameters]):
-            parameter: int = ir.pool.items[cell]
+            parameter: i64 = ir.pool.items[cell]
             words.append_i64(ir.add(op.PARAM, ir.type[parameter], ir.pos[parameter]))
         ir.block_params[block] = ir.add_words(words)
 
-    def _copy(self, inst: int) -> int:
+    def _copy(self, inst: i64) -> i64:
         """A copy of an instruction, with the operands that it has in the caller; it stands in no block yet."""
         ir = self.ir
         copies = self._copies.items
-        opcode: int = ir.op[inst]
+        opcode: i64 = ir.op[inst]
         flags = OPERANDS[opcode]
-        a: int = ir.a[inst]
-        b: int = ir.b[inst]
+        a: i64 = ir.a[inst]
+        b: i64 = ir.b[inst]
         c = 0
         d = 0
         if flags & A_VALUE:
@@ -329,13 +329,13 @@ class _Inliner:
                 d = self._copy_edge(ir.d[inst])
         return ir.add(opcode, ir.type[inst], ir.pos[inst], a=a, b=b, c=c, d=d, imm=ir.imm[inst])
 
-    def _copy_edge(self, edge: int) -> int:
+    def _copy_edge(self, edge: i64) -> i64:
         pool = self.ir.pool.items
         self._words.clear()
         self._words.append_i64(self._blocks.items[pool[edge + 1]])
         return self._copy_values(edge + 2, edge + 1 + pool[edge])
 
-    def _copy_values(self, start: int, end: int) -> int:
+    def _copy_values(self, start: i64, end: i64) -> i64:
         """A list of what is in `_words`, and of the values in some cells of the pool, as they are in the caller."""
         pool = self.ir.pool.items
         copies = self._copies.items

@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import Final
 
 from allocators import Allocator
-from allocators._mypyc import mypyc_attr
+from allocators._mypyc import i64, mypyc_attr
 from allocators.collections import Vec
 from garden.ir import ir as op
 from garden.ir.blocks import link
@@ -28,7 +28,7 @@ from garden.ir.passes.available import Available, Trees
 from garden.ir.passes.counts import Counts
 
 
-def load_store_forward(ir: Ir[Allocator], counts: Counts) -> int:
+def load_store_forward(ir: Ir[Allocator], counts: Counts) -> i64:
     """Replace loads by what is known to be there; return how many."""
     if not _has_loads(ir):
         return 0
@@ -46,7 +46,7 @@ def _has_loads(ir: Ir[Allocator]) -> bool:
     ops = ir.op
     nexts = ir.next
     for block in range(1, ir.block_count):
-        inst: int = ir.block_first[block] if ir.block_function[block] else 0
+        inst: i64 = ir.block_first[block] if ir.block_function[block] else 0
         while inst:
             if ops[inst] == op.LOAD:
                 return True
@@ -76,7 +76,7 @@ class _Forwarder:
         self._available.close()
         self._replacement.close()
 
-    def run(self) -> int:
+    def run(self) -> i64:
         ir = self.ir
         trees = self._trees
         self._replacement.fill(0, ir.value_count)
@@ -86,10 +86,10 @@ class _Forwarder:
             self._fresh = trees.first
             self._other = trees.second
             before = 0
-            inst: int = ir.block_first[trees.block]
+            inst: i64 = ir.block_first[trees.block]
             while inst:
-                opcode: int = ir.op[inst]
-                after: int = ir.next[inst]
+                opcode: i64 = ir.op[inst]
+                after: i64 = ir.next[inst]
                 if opcode == op.LOAD and self._is_known(inst):
                     link(ir, trees.block, before, after)
                     count += 1
@@ -107,13 +107,13 @@ class _Forwarder:
             replace_uses(ir, self._replacement.items)
         return count
 
-    def _resolved(self, value: int) -> int:
+    def _resolved(self, value: i64) -> i64:
         return self._replacement.items[value] or value
 
-    def _store(self, inst: int) -> None:
+    def _store(self, inst: i64) -> None:
         ir = self.ir
         base = self._resolved(ir.b[inst])
-        offset: int = ir.imm[inst]
+        offset: i64 = ir.imm[inst]
         self._epochs += 1
         self._other = self._epochs
         if ir.op[base] != op.ALLOC or self._available.get(self._fresh, base, 0, offset):
@@ -121,11 +121,11 @@ class _Forwarder:
         epoch = self._fresh if ir.op[base] == op.ALLOC else self._other
         self._available.add(epoch, base, 0, offset, self._resolved(ir.a[inst]))
 
-    def _is_known(self, inst: int) -> bool:
+    def _is_known(self, inst: i64) -> bool:
         """Whether it is known what a load gives, so that this replaces it; if not, it is from now on."""
         ir = self.ir
         base = self._resolved(ir.a[inst])
-        offset: int = ir.imm[inst]
+        offset: i64 = ir.imm[inst]
         epoch = self._fresh if ir.op[base] == op.ALLOC else self._other
         known = self._available.add(epoch, base, 0, offset, inst)
         if known and ir.type[known] == ir.type[inst]:

@@ -10,6 +10,7 @@ b1:
 from __future__ import annotations
 
 from allocators import Allocator
+from allocators._mypyc import i64
 from allocators.collections.storage import Cells
 from garden.ir import ir as op
 from garden.ir.blocks import make_noop, unlink_blocks, unlink_noops
@@ -17,7 +18,7 @@ from garden.ir.ir import Ir
 from garden.ir.passes.counts import Counts
 
 
-def merge_blocks(ir: Ir[Allocator], counts: Counts) -> int:
+def merge_blocks(ir: Ir[Allocator], counts: Counts) -> i64:
     """Append blocks without parameters to their only predecessor; return how many."""
     predecessors = counts.predecessors()
     count = 0
@@ -30,13 +31,13 @@ def merge_blocks(ir: Ir[Allocator], counts: Counts) -> int:
     return count
 
 
-def _extend(ir: Ir[Allocator], block: int, predecessors: Cells) -> int:
+def _extend(ir: Ir[Allocator], block: i64, predecessors: Cells) -> i64:
     count = 0
     while True:
-        jump: int = ir.block_last[block]
+        jump: i64 = ir.block_last[block]
         if ir.op[jump] != op.JUMP:
             return count
-        target: int = ir.pool.items[ir.c[jump] + 1]
+        target: i64 = ir.pool.items[ir.c[jump] + 1]
         if predecessors[target] != 1 or ir.block_params[target]:
             return count
         make_noop(ir, jump)

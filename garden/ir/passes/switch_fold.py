@@ -20,7 +20,7 @@ from __future__ import annotations
 from typing import Final
 
 from allocators import Allocator
-from allocators._mypyc import mypyc_attr
+from allocators._mypyc import i64, mypyc_attr
 from allocators.collections import Vec
 from garden.ir import ir as op
 from garden.ir.blocks import link, unlink_blocks
@@ -35,7 +35,7 @@ MIN_CASES: Final = 4
 MAX_SPREAD: Final = 4
 
 
-def switch_fold(ir: Ir[Allocator], counts: Counts) -> int:
+def switch_fold(ir: Ir[Allocator], counts: Counts) -> i64:
     """Make switches; return how many."""
     folder = _Folder(ir, counts)
     try:
@@ -99,12 +99,12 @@ class _Folder:
         self._keys.close()
         self._blocks.close()
 
-    def run(self) -> int:
+    def run(self) -> i64:
         ir = self.ir
         self._seen.fill(0, ir.block_count)
         count = 0
         for function in range(1, ir.function_count):
-            block: int = ir.function_first[function]
+            block: i64 = ir.function_first[function]
             while block:
                 if not self._seen.items[block] and self._compares(block):
                     self._gather(block)
@@ -112,11 +112,11 @@ class _Folder:
                 block = ir.block_next[block]
         return count
 
-    def _compares(self, block: int) -> bool:
+    def _compares(self, block: i64) -> bool:
         """Whether a block ends by comparing a value with a constant for equality; what, is then in the attributes."""
         ir = self.ir
-        branch: int = ir.block_last[block]
-        opcode: int = ir.op[branch]
+        branch: i64 = ir.block_last[block]
+        opcode: i64 = ir.op[branch]
         if opcode == op.BRANCH_CMP_IMM:
             opcode = ir.b[branch]
             if opcode not in (op.IEQ_IMM, op.INE_IMM):
@@ -126,7 +126,7 @@ class _Folder:
         elif opcode == op.BRANCH_CMP:
             opcode = ir.imm[branch]
             self.subject = self._subject(branch)
-            constant: int = ir.b[branch] if self.subject == ir.a[branch] else ir.a[branch]
+            constant: i64 = ir.b[branch] if self.subject == ir.a[branch] else ir.a[branch]
             if opcode not in (op.IEQ, op.INE, op.SEQ, op.SNE) or ir.op[constant] not in (op.CONST, op.CONST_STR):
                 return False
             self.key = ir.imm[constant]
@@ -138,7 +138,7 @@ class _Folder:
         # With two constants it is for `const_fold`.
         return ir.type[self.subject] in (INT, STR) and ir.op[self.subject] not in (op.CONST, op.CONST_STR)
 
-    def _gather(self, block: int) -> None:
+    def _gather(self, block: i64) -> None:
         """Gather the chain that begins with `block`, which was just looked at."""
         ir = self.ir
         for column in (self._blocks, self._keys, self._hits, self._misses):
@@ -150,30 +150,30 @@ class _Folder:
             self._keys.append_i64(self.key)
             self._hits.append_i64(self.hit)
             self._misses.append_i64(self.miss)
-            after: int = ir.pool.items[self.miss + 1]
+            after: i64 = ir.pool.items[self.miss + 1]
             if self._seen.items[after] or not self._is_link(after) or not self._compares(after):
                 return
             if self.subject != subject:
                 return
             block = after
 
-    def _is_link(self, block: int) -> bool:
+    def _is_link(self, block: i64) -> bool:
         ir = self.ir
         if self._predecessors[block] != 1 or ir.block_params[block]:
             return False
-        inst: int = ir.block_first[block]
-        last: int = ir.block_last[block]
+        inst: i64 = ir.block_first[block]
+        last: i64 = ir.block_last[block]
         while inst != last:
             if ir.op[inst] not in (op.CONST, op.CONST_STR, op.UNDEFINED, op.NOP):
                 return False
             inst = ir.next[inst]
         return True
 
-    def _fold(self) -> int:
+    def _fold(self) -> i64:
         """Make switches of the parts of the chain that are worth it."""
         ir = self.ir
         total = len(self._blocks)
-        branch: int = ir.block_last[self._blocks.items[0]]
+        branch: i64 = ir.block_last[self._blocks.items[0]]
         text = ir.op[branch] == op.BRANCH_CMP and ir.imm[branch] in (op.SEQ, op.SNE)
         count = 0
         start = 0
@@ -187,14 +187,14 @@ class _Folder:
             start += length
         return count
 
-    def _dense(self, start: int) -> int:
+    def _dense(self, start: i64) -> i64:
         """Length of the longest part from `start` whose keys are dense, or one not much shorter."""
         keys = self._keys.items
-        least: int = keys[start]
+        least: i64 = keys[start]
         most = least
         best = 0
         for end in range(start, len(self._keys)):
-            key: int = keys[end]
+            key: i64 = keys[end]
             least = min(least, key)
             most = max(most, key)
             length = end - start + 1
@@ -205,15 +205,15 @@ class _Folder:
                 break
         return best
 
-    def _collect(self, start: int, end: int, text: bool) -> bool:
+    def _collect(self, start: i64, end: i64, text: bool) -> bool:
         """Put the list of a switch for a part of the chain into `_words`; whether it is one."""
         keys = self._keys.items
         hits = self._hits.items
         words = self._words
         words.clear()
         words.append_i64(self._misses.items[end - 1])
-        least: int = 0 if text else keys[start]
-        most: int = least
+        least: i64 = 0 if text else keys[start]
+        most: i64 = least
         for index in range(start, end):
             least = min(least, keys[index])
             most = max(most, keys[index])
@@ -221,7 +221,7 @@ class _Folder:
         self._part += 1
         stamps = self._stamps.items
         for index in range(start, end):
-            key: int = keys[index]
+            key: i64 = keys[index]
             if stamps[key - least] != self._part:
                 stamps[key - least] = self._part
                 words.append_i64(key)
@@ -229,21 +229,21 @@ class _Folder:
         distinct = len(words) // 2
         return distinct >= MIN_CASES and (text or most - least < MAX_SPREAD * distinct)
 
-    def _replace(self, start: int, end: int) -> None:
+    def _replace(self, start: i64, end: i64) -> None:
         """Let the first block of a part end with the switch in `_words`, and the others die."""
         ir = self.ir
         blocks = self._blocks.items
-        head: int = blocks[start]
-        branch: int = ir.block_last[head]
+        head: i64 = blocks[start]
+        branch: i64 = ir.block_last[head]
         before = 0
-        inst: int = ir.block_first[head]
+        inst: i64 = ir.block_first[head]
         while inst != branch:
             before = inst
             inst = ir.next[inst]
         subject = self._subject(branch)
         for index in range(start + 1, end):
-            block: int = blocks[index]
-            last: int = ir.block_last[block]
+            block: i64 = blocks[index]
+            last: i64 = ir.block_last[block]
             inst = ir.block_first[block]
             while inst != last:
                 link(ir, head, before, inst)
@@ -261,10 +261,10 @@ class _Folder:
         ir.d[branch] = 0
         ir.imm[branch] = 0
 
-    def _subject(self, branch: int) -> int:
+    def _subject(self, branch: i64) -> i64:
         """The operand of a comparison that is no constant."""
         ir = self.ir
-        subject: int = ir.a[branch]
+        subject: i64 = ir.a[branch]
         if ir.op[branch] == op.BRANCH_CMP and ir.op[subject] in (op.CONST, op.CONST_STR):
             subject = ir.b[branch]
         return subject

@@ -23,6 +23,7 @@ from __future__ import annotations
 from typing import Final
 
 from allocators import Allocator
+from allocators._mypyc import i64
 from allocators.collections import Vec
 from garden.ir import ir as op
 from garden.ir.blocks import first_real
@@ -37,13 +38,13 @@ _NO_ARM: Final = -1
 _RETURNS: Final = 0
 
 
-def switch_lookup(ir: Ir[Allocator], counts: Counts) -> int:
+def switch_lookup(ir: Ir[Allocator], counts: Counts) -> i64:
     """Turn switches into lookups; return how many."""
     words: Vec[Allocator] = Vec(counts.scratch, "q")
     try:
         count = 0
         for block in range(1, ir.block_count):
-            switch: int = ir.block_last[block] if ir.block_function[block] else 0
+            switch: i64 = ir.block_last[block] if ir.block_function[block] else 0
             if ir.op[switch] == op.SWITCH and _gather(ir, switch, words):
                 _replace(ir, block, switch, words)
                 count += 1
@@ -56,10 +57,10 @@ def switch_lookup(ir: Ir[Allocator], counts: Counts) -> int:
     return count
 
 
-def _gather(ir: Ir[Allocator], switch: int, words: Vec[Allocator]) -> bool:
+def _gather(ir: Ir[Allocator], switch: i64, words: Vec[Allocator]) -> bool:
     """Put the list of a lookup instead of a switch into `words`; whether it can be one."""
     words.clear()
-    cases: int = ir.b[switch]
+    cases: i64 = ir.b[switch]
     first = _goes_to(ir, edge_at(ir, switch, 0))
     for index in range(edge_count(ir, switch)):
         edge = edge_at(ir, switch, index)
@@ -71,28 +72,28 @@ def _gather(ir: Ir[Allocator], switch: int, words: Vec[Allocator]) -> bool:
     return True
 
 
-def _goes_to(ir: Ir[Allocator], edge: int) -> int:
+def _goes_to(ir: Ir[Allocator], edge: i64) -> i64:
     """The join that an arm gives a constant, `_RETURNS` where it returns one, `_NO_ARM` where it does anything else."""
     pool = ir.pool.items
     if pool[edge] != 1:
         return _NO_ARM
-    block: int = pool[edge + 1]
+    block: i64 = pool[edge + 1]
     inst = first_real(ir, block)
-    last: int = ir.block_last[block]
+    last: i64 = ir.block_last[block]
     if ir.op[inst] in (op.CONST, op.CONST_STR):
         inst = ir.next[inst]
         while ir.op[inst] == op.NOP:
             inst = ir.next[inst]
     if inst != last or ir.op[_constant(ir, edge)] not in (op.CONST, op.CONST_STR):
         return _NO_ARM
-    join: int = pool[ir.c[last] + 1] if ir.op[last] == op.JUMP else _RETURNS
+    join: i64 = pool[ir.c[last] + 1] if ir.op[last] == op.JUMP else _RETURNS
     return join
 
 
-def _constant(ir: Ir[Allocator], edge: int) -> int:
+def _constant(ir: Ir[Allocator], edge: i64) -> i64:
     """The one value that an arm returns or passes on, 0 if there is none or several."""
     pool = ir.pool.items
-    last: int = ir.block_last[pool[edge + 1]]
+    last: i64 = ir.block_last[pool[edge + 1]]
     value = 0
     if ir.op[last] == op.RET:
         value = ir.a[last]
@@ -101,16 +102,16 @@ def _constant(ir: Ir[Allocator], edge: int) -> int:
     return value
 
 
-def _replace(ir: Ir[Allocator], block: int, switch: int, words: Vec[Allocator]) -> None:
+def _replace(ir: Ir[Allocator], block: i64, switch: i64, words: Vec[Allocator]) -> None:
     edge = edge_at(ir, switch, 0)
-    type: int = ir.type[_constant(ir, edge)]
+    type: i64 = ir.type[_constant(ir, edge)]
     join = _goes_to(ir, edge)
     # The switch becomes the lookup: it stands where that has to.
     lookup = switch
     ir.op[lookup] = op.LOOKUP
     ir.type[lookup] = type
     ir.b[lookup] = ir.add_words(words)
-    pos: int = ir.pos[lookup]
+    pos: i64 = ir.pos[lookup]
     if join == _RETURNS:
         Builder(ir, block).ret(lookup, pos)
     else:

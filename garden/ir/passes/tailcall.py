@@ -9,19 +9,20 @@
 from __future__ import annotations
 
 from allocators import Allocator
+from allocators._mypyc import i64
 from garden.ir import ir as op
 from garden.ir.blocks import unlink
 from garden.ir.ir import Ir
 from garden.ir.passes.counts import Counts
 
 
-def tailcall(ir: Ir[Allocator], counts: Counts) -> int:
+def tailcall(ir: Ir[Allocator], counts: Counts) -> i64:
     """Make tail calls; return how many."""
     count = 0
     entry = ir.function_count - 1
     for block in range(1, ir.block_count):
         if ir.block_function[block] and ir.block_function[block] != entry:
-            ret: int = ir.block_last[block]
+            ret: i64 = ir.block_last[block]
             if ir.op[ret] == op.RET:
                 call = _before(ir, block, ret)
                 if ir.op[call] == op.CALL and ir.a[ret] in (0, call):
@@ -36,12 +37,12 @@ def tailcall(ir: Ir[Allocator], counts: Counts) -> int:
     return count
 
 
-def _before(ir: Ir[Allocator], block: int, last: int) -> int:
+def _before(ir: Ir[Allocator], block: i64, last: i64) -> i64:
     """The instruction before the last one of a block, 0 if there is none."""
     ops = ir.op
     nexts = ir.next
     before = 0
-    inst: int = ir.block_first[block]
+    inst: i64 = ir.block_first[block]
     while inst != last:
         if ops[inst] != op.NOP:
             before = inst

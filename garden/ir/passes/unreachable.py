@@ -11,6 +11,7 @@ b2:
 from __future__ import annotations
 
 from allocators import Allocator
+from allocators._mypyc import i64
 from allocators.collections import Vec
 from allocators.collections.storage import Cells
 from garden.ir.blocks import unlink_blocks
@@ -19,7 +20,7 @@ from garden.ir.operands import edge_at, edge_count
 from garden.ir.passes.counts import Counts
 
 
-def unreachable(ir: Ir[Allocator], counts: Counts) -> int:
+def unreachable(ir: Ir[Allocator], counts: Counts) -> i64:
     """Remove unreachable blocks; return how many."""
     reached: Vec[Allocator] = Vec(counts.scratch, "B")
     pending: Vec[Allocator] = Vec(counts.scratch, "I")
@@ -35,19 +36,19 @@ def unreachable(ir: Ir[Allocator], counts: Counts) -> int:
 def _reach(ir: Ir[Allocator], reached: Cells, pending: Vec[Allocator]) -> None:
     pool = ir.pool.items
     for function in range(1, ir.function_count):
-        first: int = ir.function_first[function]
+        first: i64 = ir.function_first[function]
         reached[first] = 1
         pending.append_i64(first)
         while len(pending):
-            terminator: int = ir.block_last[pending.pop_i64()]
+            terminator: i64 = ir.block_last[pending.pop_i64()]
             for index in range(edge_count(ir, terminator)):
-                target: int = pool[edge_at(ir, terminator, index) + 1]
+                target: i64 = pool[edge_at(ir, terminator, index) + 1]
                 if not reached[target]:
                     reached[target] = 1
                     pending.append_i64(target)
 
 
-def _remove(ir: Ir[Allocator], reached: Cells, counts: Counts) -> int:
+def _remove(ir: Ir[Allocator], reached: Cells, counts: Counts) -> i64:
     count = 0
     for block in range(1, ir.block_count):
         if ir.block_function[block] and not reached[block]:
