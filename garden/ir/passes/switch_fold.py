@@ -190,11 +190,12 @@ class _Folder:
     def _dense(self, start: i64) -> i64:
         """Length of the longest part from `start` whose keys are dense, or one not much shorter."""
         keys = self._keys.items
-        least: i64 = keys[start]
+        # No machine words: the keys may be 2**64 apart.
+        least: int = keys[start]
         most = least
         best = 0
         for end in range(start, len(self._keys)):
-            key: i64 = keys[end]
+            key: int = keys[end]
             least = min(least, key)
             most = max(most, key)
             length = end - start + 1
