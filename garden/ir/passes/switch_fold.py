@@ -193,12 +193,12 @@ class _Folder:
         # No machine words: the keys may be 2**64 apart.
         least: int = keys[start]
         most = least
-        best = 0
+        best: int = 0
         for end in range(start, len(self._keys)):
             key: int = keys[end]
             least = min(least, key)
             most = max(most, key)
-            length = end - start + 1
+            length: int = end - start + 1
             if most - least < MAX_SPREAD * length:
                 best = length
             elif best >= MIN_CASES and length > 2 * best + MIN_CASES:
