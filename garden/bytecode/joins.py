@@ -45,7 +45,6 @@ class Joins:
 
     __slots__ = (
         "_depths",
-        "_edges",
         "_heads",
         "_hints",
         "_ir",
@@ -75,12 +74,11 @@ class Joins:
         self._hints: Final = liveness.hints
         self._pool: Final = ir.pool.items
         self._heads = places.heads
-        # By block: its registers at the end, or a join's state, in `_states`; length of the log at its end, and depth;
-        # the only edge that leads to it.
+        # By block: until it starts, the only edge that leads to it, or the state of a join in `_states`, and after its
+        # end the registers then, also there; length of the log at its end; depth at its end.
         self._state: Vec[Allocator] = Vec(scratch, "I")
         self._marks: Vec[Allocator] = Vec(scratch, "I")
         self._depths: Vec[Allocator] = Vec(scratch, "I")
-        self._edges: Vec[Allocator] = Vec(scratch, "I")
         self._states: Vec[Allocator] = Vec(scratch, "q")
         # What arrives at a join in slots: values, and parameters as -place.
         self._saved: Vec[Allocator] = Vec(scratch, "q")
@@ -88,13 +86,12 @@ class Joins:
     def prepare(self) -> None:
         """Take the memory for the blocks of the program. `places` has taken its own before."""
         self._heads = self._places.heads
-        for column in (self._state, self._marks, self._depths, self._edges):
+        for column in (self._state, self._marks, self._depths):
             column.fill_zero(self._ir.block_count)
 
     def close(self) -> None:
         self._saved.close()
         self._states.close()
-        self._edges.close()
         self._depths.close()
         self._marks.close()
         self._state.close()
@@ -120,7 +117,7 @@ class Joins:
             return
         if above != previous:
             self._restore(above)
-        edge: i64 = self._edges.items[block]
+        edge: i64 = self._state.items[block]
         if self._pool[edge] > 1:
             self._bind(block, edge)
         else:
@@ -214,7 +211,7 @@ class Joins:
         places = self._places
         target: i64 = pool[edge + 1]
         if self._order.predecessors.items[target] == 1:
-            self._edges.items[target] = edge
+            self._state.items[target] = edge
             return False
         places.begin_plan()
         if self._state.items[target] == 0:

@@ -79,9 +79,6 @@ class BlockOrder:
             self.predecessors,
             self._edges,
             self._count,
-            self._numbers,
-            self._child,
-            self._sibling,
         ):
             column.fill_zero(self._ir.block_count)
 
@@ -180,6 +177,10 @@ class BlockOrder:
 
     def _dominate(self) -> None:
         """Find the immediate dominators."""
+        if len(self._numbers) == 0:
+            # Only programs in which control flow joins need these.
+            for column in (self._numbers, self._child, self._sibling):
+                column.fill_zero(self._ir.block_count)
         postorder = self._postorder.items
         last: i64 = len(self._postorder) - 1
         edges = self._edges.items
