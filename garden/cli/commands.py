@@ -1,31 +1,23 @@
-"""What each sub-command does."""
+"""What each sub-command does. Imports that only some commands or options need are inside functions."""
 
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable
 from time import perf_counter
 
 from allocators import Allocator
 from allocators.sizes import parse_size
-from garden.bytecode.disassemble import disassemble
 from garden.bytecode.ops import REGISTERS
 from garden.bytecode.regalloc import FEWEST_REGISTERS
 from garden.cli.program_file import ReadError, read_program
 from garden.cli.report import UsageError, fail, guarded, say
-from garden.cli.stats import stats_table
 from garden.errors import CompileError, EngineError
 from garden.ir.ir import Ir
-from garden.ir.passes import PASSES
-from garden.ir.printer import print_ir
-from garden.native.run.machine import NativeMachine
 from garden.output import write_stdout
 from garden.pipeline import Compilation, StageAllocators
 from garden.run_options import RunOptions
 from garden.std import STANDARD
-from garden.syntax.printer import print_ast, print_tokens
-from garden.types.printer import print_types
 from garden.vm.heap import DEFAULT_LIMIT
 
 
@@ -65,13 +57,15 @@ def _run(options: argparse.Namespace, compilation: Compilation) -> int:
     # Who asks how much memory the stages take, or gives them some, wants them to run.
     kept = None if options.alloc or options.alloc_stats else kept_machine(compilation, machine_options)
     with kept or make_machine(compilation, machine_options, whole=False) as machine:
-        if options.perf_map and isinstance(machine, NativeMachine):
+        if options.perf_map:
             from garden.native.codegen.dump import write_perf_map
+            from garden.native.run.machine import NativeMachine
 
-            try:
-                write_perf_map(machine.symbols)
-            except OSError as error:
-                return fail(f"cannot write {error.filename}: {error.strerror}", 1)
+            if isinstance(machine, NativeMachine):
+                try:
+                    write_perf_map(machine.symbols)
+                except OSError as error:
+                    return fail(f"cannot write {error.filename}: {error.strerror}", 1)
         compiled = perf_counter()
         machine.run()
         ran = perf_counter()
@@ -149,6 +143,8 @@ def _check(options: argparse.Namespace, compilation: Compilation) -> int:
         except CompileError:
             pass
     if options.json:
+        import json
+
         found = compilation.in_source_order()
         _print(json.dumps([diagnostic.as_dict(compilation.source) for diagnostic in found], indent=2))
         return 1 if found else 0
@@ -166,6 +162,11 @@ def _dump(options: argparse.Namespace, compilation: Compilation) -> int:
             raise UsageError("--pass goes with `dump ir`")
         _dump_pass(options.pass_name, compilation)
         return 0
+    from garden.bytecode.disassemble import disassemble
+    from garden.ir.printer import print_ir
+    from garden.syntax.printer import print_ast, print_tokens
+    from garden.types.printer import print_types
+
     product = options.product
     if product == "tokens":
         text = print_tokens(compilation.parse())
@@ -199,6 +200,9 @@ def _dump_native(product: str, compilation: Compilation) -> str:
 
 
 def _dump_pass(name: str, compilation: Compilation) -> None:
+    from garden.ir.passes import PASSES
+    from garden.ir.printer import print_ir
+
     names = [known for known, _ in PASSES]
     if name not in names:
         raise UsageError(f"unknown pass {name!r}, want one of {', '.join(names)}")
@@ -233,6 +237,8 @@ def _with_compilation(options: argparse.Namespace, action: Callable[[argparse.Na
         with Compilation(source, allocators, STANDARD, level=options.level, registers=registers) as compilation:
             status = guarded(lambda: action(options, compilation), source, lambda: compilation.stage)
         if options.alloc_stats:
+            from garden.cli.stats import stats_table
+
             say(stats_table(allocators).rstrip("\n"))
     return status
 
