@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+if TYPE_CHECKING:
     from allocators.layout import Layout
 
     E = TypeVar("E", bound=BaseException)

@@ -2,17 +2,14 @@
 
 Imports nothing else of this package: the `garden` command loads no more of it at start-up.
 """
-# Not compiled: every warm start loads it, and small modules load faster than compiled groups.
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 
 import ctypes
 import mmap
 import sys
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
+from typing import Final
 
 PAGE_SIZE: Final[int] = mmap.PAGESIZE
 

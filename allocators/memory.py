@@ -18,11 +18,9 @@ from __future__ import annotations
 
 from operator import getitem, setitem
 from operator import index as plain_int
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, TypeAlias
-
     from allocators._mypyc import i64
 
     Pointer: TypeAlias = i64

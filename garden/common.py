@@ -1,11 +1,9 @@
-"""Common: numbers and names that several parts must agree on. Loads nothing, since a warm start needs them too."""
-# Not compiled: every warm start loads it, and small modules load faster than compiled groups.
+"""Common: numbers and names that several parts must agree on."""
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
+from typing import Final
 
 #: Bytes of a word: an Int, a Double, an address, an instruction.
 WORD_SIZE: Final = 8

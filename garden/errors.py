@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from allocators.errors import Portable
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from garden.diagnostics import Diagnostic
     from garden.source import Source

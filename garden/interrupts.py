@@ -1,7 +1,4 @@
-"""Interrupts: how signals reach a loop of compiled code, and how what their handlers raise gets out of others' code.
-
-Loads nothing, since every warm start needs it.
-"""
+"""Interrupts: how signals reach a loop of compiled code, and how what their handlers raise gets out of others' code."""
 # Not compiled: entering interpreted code is what delivers signals.
 
 from __future__ import annotations

@@ -1,20 +1,19 @@
 """Output: writes bytes to standard output and standard error, and buffers the output of a program.
 
 `docs/how-to/run-a-program.md` says what all engines and executables do with the standard streams. Executables do it in
-garden (`garden/native/executable/host.garden`). Loads nothing else.
+garden (`garden/native/executable/host.garden`).
 """
-# Not compiled: every warm start loads it, and small modules load faster than compiled groups.
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 
 import errno
 import os
 import sys
+from typing import TYPE_CHECKING, Any, Final
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, Final
 
 #: Bytes of output to buffer before writing.
 BUFFER_BYTES: Final = 1 << 13

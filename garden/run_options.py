@@ -6,17 +6,17 @@
 | `frame_limit` | refused | calls that may be active at once |
 | `spill` | refused | the spill stack |
 """
-# Not compiled: every warm start loads it, and small modules load faster than compiled groups.
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
 
 from garden.common import ENGINES
 from garden.output import write_stdout
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Final
 
     from allocators import StackAlloc
 

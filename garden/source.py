@@ -1,13 +1,10 @@
 """Source: the bytes of a program, and positions in them."""
-# Not compiled: every warm start loads it, and small modules load faster than compiled groups.
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 
 import codecs
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
+from typing import Final
 
 #: Token and node tables keep offsets in 32 bits.
 MAX_SOURCE_BYTES: Final = (1 << 32) - 1

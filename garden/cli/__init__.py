@@ -1,2 +1,2 @@
 """The `garden` command."""
-# Not compiled: every warm start loads it, and small modules load faster than compiled groups.
+# Not compiled: it is not worth the time that compiling takes.

@@ -12,14 +12,12 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TYPE_CHECKING, Final
 
 from garden.native.cache import digest
 from garden.native.fingerprint import fingerprint
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Final
-
     from garden.native.cache import Cache
     from garden.source import Source
 

@@ -8,15 +8,14 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from typing import TYPE_CHECKING, NoReturn
 
 from garden.common import ENGINES
 from garden.output import OutputError, flush_stdout, write_stderr, write_stdout
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
-    from typing import NoReturn
 
 COMMANDS = ("run", "build", "check", "dump", "doc", "cache")
 #: The exit code of a shell for a program that Ctrl-C ended.

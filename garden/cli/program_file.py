@@ -5,13 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from typing import TYPE_CHECKING, Final
 
 from garden.source import MAX_SOURCE_BYTES, Source
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Final
 
 #: The least number of bytes to read at once.
 _PIECE: Final = 1 << 16

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TYPE_CHECKING, Final
 
 from allocators.errors import AllocError
 from garden.errors import CompileError, EngineError, Trap
 from garden.output import ReaderGone, write_stderr
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Final
 
     from garden.source import Source
 

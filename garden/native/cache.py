@@ -18,10 +18,9 @@ The checksum is not a signature: a process that can write as the user can run co
 The cache is optional. If the system refuses an operation, it acts as an empty cache.
 
 Costs: 0.12 ms to load 60 KB, most of it for the checksum. One store in sixteen also scans all files, and removes the
-oldest while they exceed the budget. Every start of the `garden` command loads this module, so it imports next to
-nothing, and has only what loading an image needs.
+oldest while they exceed the budget.
 """
-# Not compiled: every warm start loads it, and small modules load faster than compiled groups.
+# Not compiled: it is not worth the time that compiling takes.
 
 import os
 import stat

@@ -6,13 +6,11 @@ relative to its own address and needs no register for it. Every machine loads it
 `FIELDS` is the one table of it. Everything derives from it: offsets in LLVM text and in assembly, accessors for the
 runtime, which is written in garden, and Python's view.
 """
-# Not compiled: every warm start loads it, and small modules load faster than compiled groups.
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
+from typing import Final
 
 #: Name and meaning of each word, in order.
 FIELDS: Final[tuple[tuple[str, str], ...]] = (

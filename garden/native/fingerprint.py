@@ -2,17 +2,14 @@
 
 An installed package has one in a file, a hash of its sources that the build has made (`setup.py`). In a source tree it
 covers name, size and modification time of every file, so that an edit counts like an upgrade: reading all files would
-take too long for a warm start.
+take too long for a start.
 """
-# Not compiled: every warm start loads it, and small modules load faster than compiled groups.
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 
 import os
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
+from typing import Final
 
 _ROOT: Final = os.path.dirname(os.path.dirname(__file__))
 #: The file, beside this module.

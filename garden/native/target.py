@@ -5,17 +5,15 @@ processor at hand, so that cached code runs on every processor of the target.
 
 llvmlite is imported only when an object is compiled.
 """
-# Not compiled: every warm start loads it, and small modules load faster than compiled groups.
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 
 import os
 import sys
+from typing import TYPE_CHECKING, Any, Final
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Final
-
     from llvmlite.binding import TargetMachine
 
 #: The supported targets.

@@ -2,20 +2,17 @@
 
 A `NativeProgram` is an object and the few facts that a machine needs. Its cache key depends only on the source, so that
 a cached program is not even parsed. Programs that may import other than the standard packages have no such key.
-
-Every start of the `garden` command loads this module, so it imports next to nothing.
 """
-# Not compiled: every warm start loads it, and small modules load faster than compiled groups.
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
 
 from garden.native.cache import digest
 from garden.native.fingerprint import fingerprint
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Final
-
     from garden.host import HostFunction
     from garden.native.cache import Cache
 

@@ -1,2 +1,2 @@
 """Object files as code that can be called."""
-# Not compiled: every warm start loads it, and small modules load faster than compiled groups.
+# Not compiled: it is not worth the time that compiling takes.

@@ -8,15 +8,14 @@ debugging tables are left out.
 from __future__ import annotations
 
 import struct
+from typing import TYPE_CHECKING, Final
 
 from garden.errors import ImageError
 from garden.native.image.relocations import CALLEE, RULES, SLOT
 from garden.native.target import AARCH64, X86_64
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Final
 
     from garden.native.image.relocations import Rule
 

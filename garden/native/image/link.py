@@ -15,6 +15,7 @@ Nothing is mapped or executed here, so objects for other machines can be linked 
 from __future__ import annotations
 
 import struct
+from typing import TYPE_CHECKING, Final
 
 from garden.errors import ImageError
 from garden.native.image.elf import (
@@ -32,10 +33,8 @@ from garden.native.image.elf import (
 from garden.native.image.relocations import ADRP_FIELD, BY_PAGE, IN_PAGE, RELATIVELY, RULES
 from garden.native.target import AARCH64, X86_64
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Final
 
     from garden.native.image.elf import ObjectFile
 

@@ -2,16 +2,15 @@
 
 An image is one block of a `Pages` allocator, or pages of the system. Pages are writable or executable, never both, and
 an object is checked before anything in it can be executed. No check can tell whether the code itself is good, so do not
-load objects that others can write. A warm start needs neither a linker nor LLVM.
+load objects that others can write.
 
 Costs: 1.5 ms for an object of 60 KB with 300 symbols and 900 relocations, and lists that live as long as loading takes.
-Warm starts load the modules of this package, so they import next to nothing, and define no named tuples, each of which
-takes as long as loading a small object.
 """
 
 from __future__ import annotations
 
 import ctypes
+from typing import TYPE_CHECKING, Final, Self
 
 from allocators.errors import caused_by
 from allocators.mapping import PAGE_SIZE, PROTECTIONS, address_of_pages, map_pages, protect_pages
@@ -20,11 +19,9 @@ from garden.native.image.elf import ABSOLUTE, NOWHERE, UNDEFINED, parse
 from garden.native.image.link import fill, place
 from garden.native.target import AARCH64, host_target
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import TracebackType
-    from typing import Final, Self
 
     from allocators import Pages
 

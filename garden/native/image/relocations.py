@@ -5,12 +5,12 @@ The types are those that LLVM emits for the small code model, with the numbers t
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Final
+
 from garden.native.target import AARCH64, X86_64
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Final
 
 # What a relocation refers to: the symbol, its stub if it is an external, its slot.
 SYMBOL: Final = 0

@@ -2,24 +2,21 @@
 
 It has a stack of its own, since a thread's may be small and is not ours to measure. That is address space from the
 operating system, as the stack of a thread is, and belongs to no allocator.
-
-Every start of the `garden` command waits for this module, so it imports next to nothing.
 """
-# Not compiled: every warm start loads it, and small modules load faster than compiled groups.
+# Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 
 import ctypes
+from typing import TYPE_CHECKING, Final
 
 from allocators.mapping import address_of_pages, map_pages
 from garden.native.context import FIELD
 from garden.native.run.machine import NativeMachine
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from mmap import mmap
-    from typing import Final
 
     from allocators import Allocator
     from garden.host import HostFunction

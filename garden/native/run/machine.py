@@ -16,10 +16,9 @@ Allocators do not: a signal waits until the heap has got its memory.
 
 Handlers that a host function installs count from its return on (for real-time signals, from the next run on).
 
-Costs: some 10 us a run beside the program itself, and 2 us a request. Every start of the `garden` command waits for
-this module, so it imports next to nothing.
+Costs: some 10 us a run beside the program itself, and 2 us a request.
 """
-# Not compiled: every warm start loads it, and small modules load faster than compiled groups.
+# Not compiled: it depends on where Python runs the handlers of signals.
 
 from __future__ import annotations
 
@@ -27,6 +26,7 @@ import _signal  # type: ignore[import-not-found]
 import _thread
 import ctypes
 import os
+from typing import TYPE_CHECKING, Final, Self
 
 from garden.common import NOWHERE
 from garden.errors import GardenError, Trap
@@ -44,12 +44,10 @@ from garden.native.context import (
 )
 from garden.output import Output
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from ctypes import Array, c_char
     from types import TracebackType
-    from typing import Final, Self
 
     from allocators import Allocator
     from garden.host import HostFunction
