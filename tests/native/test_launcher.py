@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from garden.native.cache import default_directory
 from garden.native.executable.aot import write_executable
 from garden.native.executable.launcher import launcher
 from garden.native.target import AARCH64, X86_64
@@ -354,7 +355,9 @@ def test_a_cache_behind_a_link_further_up_is_the_cache(place: Place) -> None:
         ({"XDG_CACHE_HOMES": "/caches", "HOME": "/home"}, "home/.cache/garden"),
     ],
 )
-def test_the_cache_is_where_the_environment_says(place: Place, variables: dict[str, str], where: str) -> None:
+def test_the_cache_is_where_the_environment_says(
+    place: Place, variables: dict[str, str], where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kept = place.keep()
     directory = place.folder / where
     directory.mkdir(0o700, parents=True, exist_ok=True)
@@ -366,6 +369,12 @@ def test_the_cache_is_where_the_environment_says(place: Place, variables: dict[s
     assert place.run("run", place.source, env=environment) == "program"
     (directory / kept.name).unlink()
     assert place.run("run", place.source, env=environment) == "python"
+    # Python puts it there.
+    for name in ("GARDEN_CACHE_DIR", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert default_directory() == str(directory)
 
 
 @pytest.mark.parametrize(
