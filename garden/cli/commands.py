@@ -42,10 +42,10 @@ def dump(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace, compilation: Compilation) -> int:
-    from garden.machines import kept_machine, make_machine
-
     if options.own_process and _is_plain(options):
         _become(options, compilation)
+    from garden.machines import kept_machine, make_machine
+
     machine_options = RunOptions(
         options.engine,
         heap_limit=None if options.heap_limit is None else _size(options.heap_limit),
@@ -83,9 +83,7 @@ def _is_plain(options: argparse.Namespace) -> bool:
 def _become(options: argparse.Namespace, compilation: Compilation) -> None:
     """Replace this process by the program. Returns if that is impossible."""
     from garden.cli.become import become, become_kept, can_become, executable_key
-    from garden.machines import is_for_jit
     from garden.native.cache import Cache
-    from garden.native.executable.aot import build
     from garden.native.target import host_target
 
     target = host_target()
@@ -94,6 +92,9 @@ def _become(options: argparse.Namespace, compilation: Compilation) -> None:
     cache = Cache()
     key = executable_key(compilation.source, target, options.level)
     become_kept(cache, key)
+    from garden.machines import is_for_jit
+    from garden.native.executable.aot import build
+
     # Errors in the program are reported as for any other engine.
     if not is_for_jit(compilation, options.engine):
         return
