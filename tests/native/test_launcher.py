@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from hashlib import blake2b
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from garden.cli.main import COMMANDS, _parser
 from garden.native.cache import default_directory
 from garden.native.executable.aot import write_executable
 from garden.native.executable.launcher import launcher
@@ -127,6 +131,48 @@ def test_a_plain_run_becomes_the_program(place: Place, words: list[str]) -> None
     assert place.run(*words) == "python"
     place.keep()
     assert place.run(*words) == "program"
+
+
+#: What command lines are made of.
+WORDS = ("run", "build", "FILE", "-O0", "-O1", "--engine", "auto", "jit", "reference", "-B", "--", "-", "")
+
+
+def command_lines() -> Iterator[tuple[str, ...]]:
+    """All short ones, and some longer ones."""
+    for length in range(3):
+        yield from product(WORDS, repeat=length)
+    rng = random.Random(11)
+    plain = (("-O0",), ("-O1",), ("--engine", "auto"), ("--engine", "jit"))
+    for _ in range(400):
+        parts = [
+            ("FILE",),
+            *rng.choices(plain, k=rng.randrange(4)),
+            *[rng.choices(WORDS) for _ in range(rng.randrange(2))],
+        ]
+        rng.shuffle(parts)
+        yield ("run", *[word for part in parts for word in part])
+
+
+def test_command_lines_mean_the_same_as_to_the_parser_in_python(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place.keep()
+    parser = _parser()
+    became = 0
+    for line in command_lines():
+        words = [word.replace("FILE", str(place.source)) for word in line]
+        try:
+            given = parser.parse_args(words if words and words[0] in COMMANDS else ["run", *words])
+            plain = given.command == "run" and (given.file, given.level) == (str(place.source), 1)
+            plain = plain and given.engine in ("auto", "jit") and not given.backtrace
+        except SystemExit:
+            plain = False
+        # What comes behind `--` is for Python.
+        plain = plain and "--" not in words
+        assert place.run(*words) == ("program" if plain else "python"), words
+        became += plain
+    capsys.readouterr()
+    assert became > 50
 
 
 def test_each_level_has_its_own_program(place: Place) -> None:
