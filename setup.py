@@ -190,7 +190,7 @@ def extensions() -> list[Extension]:
     groups = [(modules(folders), name) for name, folders in GROUPS.items()]
     paths = [path for group, _ in groups for path in group]
     check_inheritance(groups)
-    compiled = mypycify(paths, separate=groups, opt_level="1", debug_level="0", skip_cgen_input=as_c(paths, groups))
+    compiled = mypycify(paths, separate=groups, opt_level="2", debug_level="0", skip_cgen_input=as_c(paths, groups))
     add_docstrings({source for extension in compiled for source in extension.sources}, paths)
     header = HEADER.relative_to(Path(__file__).parent.absolute()).as_posix()
     for extension in compiled:
@@ -201,9 +201,6 @@ def extensions() -> list[Extension]:
             hidden = [] if sys.platform == "win32" else ["-fvisibility=hidden"]
             extension.extra_compile_args = [*extension.extra_compile_args, *include, *hidden]
             extension.depends.append(header)
-        # A call of an allocator takes nanoseconds, so it is worth the time that this takes.
-        if extension.name.startswith("allocators"):
-            extension.extra_compile_args = ["-O2" if word == "-O1" else word for word in extension.extra_compile_args]
     return compiled
 
 
