@@ -60,17 +60,27 @@ def main(arguments: list[str] | None = None) -> int:
         options = _parser().parse_args(arguments)
         _print(_report(_replay(options), options))
     except SpecError as error:
-        print(f"--alloc: {error}", file=sys.stderr)
+        _complain(f"--alloc: {error}")
         return 2
     except BrokenPipeError:
         return 0
     except (TraceError, MisuseError, LayoutError, AllocError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        _complain(f"error: {error}")
         return 1
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+        _complain("interrupted")
         return 130
     return 0
+
+
+def _complain(message: str) -> None:
+    """Print to standard error, unless that is closed or full: the exit status says enough then."""
+    try:
+        if sys.stderr is not None:
+            print(message, file=sys.stderr, flush=True)
+    except OSError:
+        # Or the interpreter would try again at its end, and change the status.
+        sys.stderr = None
 
 
 def _report(replay: Replay, options: argparse.Namespace) -> str:

@@ -216,18 +216,21 @@ class Instrumented(BaseAllocator):
 
     def _end(self, block: Block) -> None:
         region = block.region
-        record = self._live.pop(region)
+        record = self._live[region]
         size = region.size
+        overwritten = False
         if size:
             memory = record.memory
             behind = record.offset + size
             front = memory[record.offset - GUARD : record.offset]
-            if bytes(front) != _GUARD_BYTES or bytes(memory[behind : behind + GUARD]) != _GUARD_BYTES:
-                raise ConformanceError(f"somebody wrote outside the parent's block of {size} bytes", self._history())
+            overwritten = bytes(front) != _GUARD_BYTES or bytes(memory[behind : behind + GUARD]) != _GUARD_BYTES
             if size < _LARGE:
                 _fill(memory[record.offset : behind])
         region.close()
         block.release()
+        del self._live[region]
+        if overwritten:
+            raise ConformanceError(f"somebody wrote outside the parent's block of {size} bytes", self._history())
 
     def _check_fits(self, method: str, block: Block, layout: Layout) -> None:
         """Raise unless the block was allocated here and the layout fits it."""

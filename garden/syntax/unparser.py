@@ -7,7 +7,7 @@ Two rules of garden need care. An identifier or field before a parenthesis is ca
 an item such as `a + b` gets parentheses where the next item starts with one. And a brace at the start of a match arm is
 a default arm, so a condition that starts with a record gets parentheses.
 
-Costs: time and memory linear in the size of the tree. No recursion.
+Costs: time and memory linear in the size of the text, whose indents grow with the depth of the tree. No recursion.
 """
 # Not compiled: it is not worth the time that compiling takes.
 

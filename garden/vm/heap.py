@@ -17,7 +17,8 @@ cannot reach anything but the program's own memory.
 Costs: an allocation is a comparison and an addition. A Str costs its hash, one comparison most often, and 32 to 64
 bytes of table beside its bytes. Finding a chunk is a comparison for the one used last, a binary search for others.
 
-Nothing is freed before `reset`: a program that makes garbage for ever ends with a trap at the limit.
+Nothing is freed before `reset`: a program that makes garbage for ever ends with a trap at the limit. Not for texts of
+an attacker: the hash is CRC-32, so texts of equal hashes are easy to make, and interning n of them takes time for n^2.
 """
 
 from __future__ import annotations

@@ -319,6 +319,14 @@ def test_nonsense_on_standard_input_is_one_line(trace: bytes, message: bytes) ->
     assert done.stderr.count(b"\n") == 1
 
 
+@pytest.mark.parametrize("redirection", ["2>&-", "2>/dev/full"])
+def test_a_closed_or_full_standard_error_does_not_change_the_status(redirection: str, tmp_path: Path) -> None:
+    command = f'exec "$0" -m allocators replay "$1" {redirection}'
+    missing = str(tmp_path / "missing")
+    finished = subprocess.run(["sh", "-c", command, sys.executable, missing], capture_output=True, timeout=60)
+    assert (finished.returncode, finished.stdout, finished.stderr) == (1, b"", b"")
+
+
 def test_standard_input_can_be_closed(trace_file: str) -> None:
     done = subprocess.run(
         ["sh", "-c", '"$0" -m allocators replay - <&-', sys.executable], timeout=60, capture_output=True
