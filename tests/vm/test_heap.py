@@ -254,7 +254,8 @@ def test_constant_strings_keep_their_addresses_through_resets(ledger: Any) -> No
         assert not set(made) & set(addresses)
         heap.reset()
         with pytest.raises(Trap, match="T0005"):
-            heap.str_text(addresses[0] - 8)
+            # Not the address before them: the system may have put a chunk there.
+            heap.str_text(8)
     heap.close()
     strings.close()
 
