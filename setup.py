@@ -220,21 +220,37 @@ def build_id() -> str:
     return hashed.hexdigest()
 
 
+def prebuilt() -> dict[str, bytes]:
+    """Name and content of each file of `garden.native.prebuilt`, for this machine; none where they cannot be made."""
+    target = launcher_target()
+    if target is None:
+        return {}
+    from garden.native.codegen.module import runtime_rows
+    from garden.native.executable.system import host_object
+    from garden.native.prebuilt import file_name
+    from garden.native.run.interpreter_machine import interpreter_object
+
+    makers = {"runtime": runtime_rows, "interpreter": interpreter_object, "host": host_object}
+    return {file_name(name, target): make(target) for name, make in makers.items()}
+
+
 class BuildModules(build_py):
-    """Adds the build id to what is installed. A source tree has none, since it changes."""
+    """Adds the build id and what is prebuilt to what is installed. A source tree has none, since it changes."""
+
+    made: tuple[str, ...] = ()
 
     def run(self) -> None:
         super().run()
         if not self.editable_mode:
-            target = Path(self.build_lib) / BUILD_ID
-            self.mkpath(str(target.parent))
-            target.write_text(build_id(), encoding="ascii")
+            folder = Path(self.build_lib) / BUILD_ID.parent
+            self.mkpath(str(folder))
+            files = {BUILD_ID.name: build_id().encode(), **prebuilt()}
+            for name, content in files.items():
+                (folder / name).write_bytes(content)
+            self.made = tuple(str(folder / name) for name in files)
 
     def get_outputs(self, include_bytecode: bool = True) -> list[str]:
-        return [
-            *super().get_outputs(include_bytecode),
-            *([] if self.editable_mode else [str(Path(self.build_lib) / BUILD_ID)]),
-        ]
+        return [*super().get_outputs(include_bytecode), *self.made]
 
 
 def launcher_target() -> str | None:

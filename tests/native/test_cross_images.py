@@ -101,7 +101,7 @@ class Linked:
 def test_every_relocation_of_an_image_for_aarch64_leads_where_it_should(make: Callable[[], bytes]) -> None:
     linked = Linked(parse(make()))
     kinds: dict[int, int] = {}
-    for number, entries in linked.object.relocations:
+    for number, _, entries in linked.object.relocations:
         for offset, kind, symbol, addend in struct.iter_unpack("<QIIq", entries):
             linked.check(kind, BASE + linked.starts[number] + offset, linked.address(symbol) + addend)
             kinds[kind] = kinds.get(kind, 0) + 1

@@ -24,10 +24,12 @@ from hypothesis import strategies as st
 
 from garden.diagnostics import MAX_SHOWN, Diagnostic
 from garden.errors import CompileError, Trap
+from garden.native.codegen import compiler
 from garden.native.codegen.body import field
+from garden.native.codegen.system_calls import CARRIED
 from garden.native.executable import aot
-from garden.native.executable.system import system_text
-from garden.native.target import AARCH64, X86_64
+from garden.native.executable.system import host_object
+from garden.native.target import AARCH64, X86_64, compile_text
 from garden.pipeline import Compilation, StageAllocators
 from garden.run_options import RunOptions
 from garden.semantics import word_of
@@ -141,7 +143,8 @@ HARD = "\n".join(
 )
 #: An entry that reads what to end with, and where, from the standard input: five words.
 INPUT = f"""
-define hidden i64 @input() {{
+declare hidden i64 @garden_system(i64, i64, i64, i64, i64, i64)
+define hidden i64 @"call.1"() {{
   %place = ptrtoint ptr @arguments to i64
   %got = call i64 @garden_system(i64 {63 if HOST == AARCH64 else 0}, i64 0, i64 %place, i64 40, i64 0, i64 0)
   %message = load i64, ptr @arguments
@@ -156,6 +159,13 @@ define hidden i64 @input() {{
 """
 
 
+def with_input(text: str) -> str:
+    """The text of a module with another entry."""
+    before, found, after = text.partition('@"call.1"()')
+    assert found
+    return f'{before}@"replaced"(){after}{INPUT}'
+
+
 @pytest.fixture(scope="module")
 def hard_source() -> Source:
     return Source("härd\tname.garden", b"\xef\xbb\xbf" + HARD.encode())
@@ -165,7 +175,7 @@ def hard_source() -> Source:
 def trapping(builder: Builder, hard_source: Source) -> Path:
     """An executable that ends as its input says."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(aot, "system_text", lambda *a, **k: system_text(*a, **{**k, "entry": "input"}) + INPUT)
+        patch.setattr(compiler, "compile_text", lambda text, target: compile_text(with_input(text), target))
         return builder.build(hard_source)
 
 
@@ -434,17 +444,27 @@ def test_the_same_program_makes_the_same_file(builder: Builder, target: str) -> 
 
 
 @pytest.mark.parametrize("target", [X86_64, AARCH64])
-def test_a_linker_makes_an_executable_of_the_object_as_well(target: str, tmp_path: Path) -> None:
+def test_a_linker_makes_an_executable_of_the_objects_as_well(target: str, tmp_path: Path) -> None:
     prefix = {X86_64: "x86_64-linux-gnu-", AARCH64: "aarch64-linux-gnu-"}[target]
-    compiler = shutil.which(f"{prefix}gcc") or (shutil.which("cc") if target == HOST else None)
-    if compiler is None:
+    linker = shutil.which(f"{prefix}gcc") or (shutil.which("cc") if target == HOST else None)
+    if linker is None:
         pytest.skip(f"there is no C compiler for {target}")
     source = Source("linked", b'import "io"\nio.println("linked")\nio.println(1 / (2 - 2))\n')
     with StageAllocators() as allocators, Compilation(source, allocators, STANDARD) as compilation:
-        content = compilation.generate(lambda ir, scratch: aot.compile_executable(ir, scratch, target))
-    (tmp_path / "linked.o").write_bytes(content)
+        program = compilation.generate(lambda ir, scratch: compiler.compile_program(ir, scratch, target, whole=False))
+    words: dict[str, object] = dict.fromkeys(CARRIED, 0)
+    words |= {"stack_bytes": 1 << 20, "reserve": program.reserve, "heap_limit": 1 << 20}
+    words |= {"constants": '"g.strings"', "constant_words": program.string_words, "entry": '"call.1"'}
+    words |= {"source": "source", "source_bytes": len(source.text), "name": "name", "name_bytes": 6}
+    lines = [f'.globl "executable.{name}"\n"executable.{name}": .quad {value}' for name, value in words.items()]
+    text = source.text.decode().replace("\n", "\\n").replace('"', '\\"')
+    lines += [f'source: .ascii "{text}"', 'name: .ascii "linked"']
+    (tmp_path / "words.s").write_text("\n".join([".data", *lines, ""]))
+    (tmp_path / "linked.o").write_bytes(program.object)
+    (tmp_path / "host.o").write_bytes(host_object(target))
     path = tmp_path / "linked"
-    subprocess.run([compiler, "-static", "-nostdlib", "-o", path, tmp_path / "linked.o"], check=True, timeout=60)
+    files = [tmp_path / name for name in ("linked.o", "host.o", "words.s")]
+    subprocess.run([linker, "-static", "-nostdlib", "-o", path, *files], check=True, timeout=60)
     found = run(path, target)
     assert (found.returncode, found.stdout) == (1, b"linked\n")
     assert found.stderr.startswith(b"linked:3:14: T0001: division by zero\n")

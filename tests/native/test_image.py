@@ -322,7 +322,7 @@ def test_aarch64_instructions_of_llvm_reach_what_they_name(objects: dict[str, by
     image = link(object_file, base, externals)
     starts = place(object_file, 4096).starts
     reached: dict[str, set[int]] = {}
-    for number, entries in object_file.relocations:
+    for number, _, entries in object_file.relocations:
         for offset, kind, symbol, addend in struct.iter_unpack("<QIIq", entries):
             named = object_file.symbols[symbol]
             at = starts[number] + offset

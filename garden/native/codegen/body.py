@@ -64,16 +64,30 @@ def field(name: str) -> str:
     return f"getelementptr inbounds ({_CONTEXT}, ptr @context, i64 0, i64 {FIELD[name]})"
 
 
-def declarations(stack_pointer: str, argument_words: int) -> str:
-    """What every module has beside its functions; `stack_pointer` is the name of that register.
-
-    `arguments` has so many words. `garden_poll` looks for Ctrl-C, and `garden_low` also for the end of the stack, which
-    Ctrl-C moves; they keep all registers, so that the code around a call of them is as if it were not there.
-    """
+def shared_data(argument_words: int) -> str:
+    """What machine code and its host share. `arguments` has so many words."""
     return f"""\
 @context = hidden global {_CONTEXT} zeroinitializer, align 16
 @arguments = hidden global [{argument_words} x i64] zeroinitializer, align 16
 @output_buffer = hidden global [{OUTPUT_BYTES} x i8] zeroinitializer, align 16
+"""
+
+
+def external_data() -> str:
+    """The same for a module that finds it in another."""
+    return f"""\
+@context = external hidden global {_CONTEXT}, align 16
+@output_buffer = external hidden global [{OUTPUT_BYTES} x i8], align 16
+"""
+
+
+def declarations(stack_pointer: str) -> str:
+    """What every module has beside its functions; `stack_pointer` is the name of that register.
+
+    `garden_poll` looks for Ctrl-C, and `garden_low` also for the end of the stack, which
+    Ctrl-C moves; they keep all registers, so that the code around a call of them is as if it were not there.
+    """
+    return f"""\
 declare i64 @llvm.fptosi.sat.i64.f64(double)
 declare i64 @llvm.read_register.i64(metadata)
 declare ptr @llvm.frameaddress.p0(i32)

@@ -61,20 +61,16 @@ def translate_program(
     whole: bool,
     backtrace: bool = False,
     cache: Cache | None = None,
-    host: tuple[str, ...] = (),
 ) -> tuple[str, tuple[list[int], int, int]]:
-    """The LLVM text of a module, and the first facts of a `NativeProgram`.
-
-    `host` are names of functions of the host of executables that must be in it.
-    """
-    runtime = RuntimeFunctions(target, cache, host=bool(host))
+    """The LLVM text of a module, and the first facts of a `NativeProgram`."""
+    runtime = RuntimeFunctions(target, cache)
     translator = Translator(ir, scratch, PREFIX, runtime.signatures, backtrace=backtrace)
     try:
         entry = ir.function_count - 1
         roots = range(1, ir.function_count) if whole else (entry,)
         functions = [translator.function(row) for row in reachable(ir, roots)]
         functions += [translator.wrapper(row, f"call.{row}") for row in roots]
-        parts = [translator.string_data(), runtime.text([*translator.needed, *host]), *functions]
+        parts = [translator.string_data(), runtime.text(translator.needed), *functions]
         text = module_text(
             target,
             parts,

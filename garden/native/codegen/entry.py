@@ -248,6 +248,11 @@ def functions_text(target: str, names: tuple[str, ...]) -> str:
     return "".join([_text(name, function) for name, function in functions(target).items() if name in names])
 
 
+def declared_functions(names: tuple[str, ...]) -> str:
+    """The LLVM text of some functions that another module has."""
+    return "".join([f"declare hidden {_TYPES[name][0]} @{name}({_TYPES[name][1]})\n" for name in names])
+
+
 def functions(target: str) -> dict[str, Function]:
     """All functions for a target, by name."""
     found = {}

@@ -13,13 +13,13 @@ from typing import Final
 
 from allocators import Arena, PageAlloc
 from garden.ir.calls import callees
-from garden.native.cache import Cache, digest
+from garden.native.cache import Cache
 from garden.native.codegen import intrinsics
-from garden.native.codegen.body import declarations, field
-from garden.native.codegen.entry import ENTRY, functions_text
+from garden.native.codegen.body import declarations, external_data, field, shared_data
+from garden.native.codegen.entry import ENTRY, declared_functions, functions_text
 from garden.native.codegen.runtime import SOURCE, runtime_ir
 from garden.native.codegen.translate import Signature, Translator
-from garden.native.fingerprint import fingerprint
+from garden.native.prebuilt import prebuilt
 from garden.native.target import STACK_POINTER
 
 #: Prefix of the LLVM names of the runtime's functions.
@@ -38,12 +38,7 @@ class RuntimeFunctions:
         self.signatures: Final[dict[str, Signature]] = {}
         self._texts: Final[dict[str, str]] = {}
         self._callees: Final[dict[str, list[str]]] = {}
-        key = digest(b"host" if host else b"runtime", target.encode(), fingerprint())
-        kept = None if cache is None else cache.load(key)
-        rows = _translate(target, host) if kept is None else json.loads(kept)
-        if cache is not None and kept is None:
-            cache.store(key, json.dumps(rows).encode())
-        for name, result, parameters, shape, slots, called, text in rows:
+        for name, result, parameters, shape, slots, called, text in json.loads(runtime_rows(target, cache, host=host)):
             signature = self.signatures[name] = Signature(f"{_PREFIX}{name}", result, parameters)
             signature.shape, signature.slots = shape, slots
             self._callees[name] = called
@@ -59,6 +54,12 @@ class RuntimeFunctions:
                     known[name] = None
                     pending.append(name)
         return "".join([self._texts[name] for name in self._texts if name in known])
+
+
+def runtime_rows(target: str, cache: Cache | None = None, *, host: bool = False) -> bytes:
+    """The functions of the runtime, as JSON."""
+    name = "runtime-with-host" if host else "runtime"
+    return prebuilt(name, target, cache, lambda: json.dumps(_translate(target, host)).encode())
 
 
 def _translate(target: str, host: bool) -> list[_Row]:
@@ -89,15 +90,17 @@ def module_text(target: str, parts: Iterable[str], *, argument_words: int, inter
 
     `interrupt` are instructions that the handler of signals does beside what it does everywhere.
     """
-    return "".join(
-        [
-            functions_text(target, ENTRY),
-            declarations(STACK_POINTER[target], argument_words),
-            intrinsics.declarations(),
-            _interrupt_handler(interrupt),
-            *parts,
-        ]
-    )
+    own = [functions_text(target, ENTRY), shared_data(argument_words), _interrupt_handler(interrupt)]
+    return "".join([*own, *_used_by_all(target), *parts])
+
+
+def library_text(target: str, parts: Iterable[str]) -> str:
+    """The text of a module that uses the entry and exit code, and the context, of the one that it is linked with."""
+    return "".join([declared_functions(ENTRY), external_data(), *_used_by_all(target), *parts])
+
+
+def _used_by_all(target: str) -> tuple[str, str]:
+    return declarations(STACK_POINTER[target]), intrinsics.declarations()
 
 
 def _interrupt_handler(more: str) -> str:

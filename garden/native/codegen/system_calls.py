@@ -26,8 +26,9 @@ _NORESERVE_STACK: Final = 0x24000
 #: Of the numbers of errors, those below are the same on every system, so that they can be named when building.
 KNOWN_ERRORS: Final = 35
 
-#: Numbers and texts that an executable carries with it, in the order that `system_text` has them.
-NUMBERS_CARRIED: Final = (
+#: The words that an executable carries with it: numbers of the program, and addresses. `entry` is the function that
+#: runs it. `positions` is 0, or where its places in the source are by pc, 4 bytes each.
+CARRIED: Final = (
     "stack_bytes",
     "reserve",
     "heap_limit",
@@ -35,8 +36,15 @@ NUMBERS_CARRIED: Final = (
     "source_bytes",
     "name_bytes",
     "widths_bytes",
+    "constants",
+    "source",
+    "name",
+    "widths",
+    "entry",
+    "positions",
 )
-TEXTS_CARRIED: Final = ("source", "name", "messages", "errors", "failure", "no_stack", "widths", "styles", "no_color")
+#: Texts that are the same in all executables.
+TEXTS: Final = ("messages", "errors", "failure", "no_stack", "styles", "no_color")
 
 _CONSTANTS: Final = {
     "first_chunk": FIRST_CHUNK,
@@ -121,8 +129,7 @@ INTRINSICS: Final[tuple[tuple[str, Type, str], ...]] = (
     # What the stack began with: the count of arguments, the arguments, 0, the environment, 0.
     ("executable_words", Int, "{r} = load i64, ptr @executable.words"),
     ("output_buffer", Int, "{r} = ptrtoint ptr @output_buffer to i64"),
-    ("executable_constants", Int, "{r} = ptrtoint ptr @executable.constants to i64"),
-    *[(f"executable_{name}", Int, f"{{r}} = load i64, ptr @executable.{name}") for name in NUMBERS_CARRIED],
-    *[(f"executable_{name}", Int, f"{{r}} = ptrtoint ptr @executable.{name} to i64") for name in TEXTS_CARRIED],
+    *[(f"executable_{name}", Int, f"{{r}} = load i64, ptr @executable.{name}") for name in CARRIED],
+    *[(f"executable_{name}", Int, f"{{r}} = ptrtoint ptr @executable.{name} to i64") for name in TEXTS],
     *[(name, Int, f"{{r}} = add i64 0, {number}") for name, number in _CONSTANTS.items()],
 )

@@ -21,6 +21,7 @@ from garden.native.codegen.system_calls import LAUNCHER_TEXTS, system_call
 from garden.native.codegen.translate import Translator
 from garden.native.executable.aot import executable
 from garden.native.executable.system import LIBC, bytes_text, numbers_text
+from garden.native.image.elf import parse
 from garden.native.target import AARCH64, X86_64, compile_text
 from garden.pipeline import Compilation, StageAllocators
 from garden.source import Source
@@ -46,7 +47,7 @@ def launcher(target: str, build_id: bytes, python: str) -> bytes:
 
     Raises ImportError where llvmlite is not installed.
     """
-    return executable(compile_text(_text(target, build_id, python), target))
+    return executable(parse(compile_text(_text(target, build_id, python), target)))
 
 
 def _text(target: str, build_id: bytes, python: str) -> str:

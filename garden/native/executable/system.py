@@ -1,7 +1,8 @@
-"""System: what an executable has instead of Python and libc, as LLVM text.
+"""System: what an executable has instead of Python and libc, as an object that is linked with the program's.
 
-`system_text` has the definitions that the intrinsics of `garden.native.codegen.system_calls` refer to, the entry point,
-and the libc functions that LLVM assumes.
+It has the definitions that the intrinsics of `garden.native.codegen.system_calls` refer to, the entry point, the host
+(`host.garden`), and the libc functions that LLVM assumes. What depends on the program are words of data, which whoever
+makes an executable defines: `CARRIED` there.
 
 The executable starts on the stack of the system. The program has its own stack, since the size of that one cannot be
 chosen. SIGINT goes to `garden_interrupt`, unless it is ignored. SIGPIPE is ignored: writing fails instead, so that a
@@ -12,17 +13,22 @@ reader of standard error that has gone does not change how a program ends.
 from __future__ import annotations
 
 import os
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from garden.diagnostics import BOLD, PLAIN, RED, width
+from garden.diagnostics import BOLD, PLAIN, RED
 from garden.native.codegen.body import field
 from garden.native.codegen.entry import SYSTEM, functions_text
-from garden.native.codegen.system_calls import KNOWN_ERRORS, NUMBERS_CARRIED, TEXTS_CARRIED, system_call
-from garden.native.target import AARCH64, X86_64
+from garden.native.codegen.module import RuntimeFunctions, library_text
+from garden.native.codegen.system_calls import CARRIED, KNOWN_ERRORS, TEXTS, system_call
+from garden.native.prebuilt import prebuilt
+from garden.native.target import AARCH64, X86_64, compile_text
 from garden.traps import MESSAGES
 
+if TYPE_CHECKING:
+    from garden.native.cache import Cache
+
 #: Functions of `host.garden` that are called from here.
-HOST_FUNCTIONS: Final = ("map_stack", "prepare", "flush", "finish", "serve")
+_HOST_FUNCTIONS: Final = ("map_stack", "prepare", "flush", "finish", "serve")
 
 #: Numbers of the calls of Linux.
 _NUMBERS: Final = {
@@ -43,59 +49,37 @@ _SIG_IGN: Final = 1
 _SA_RESTORER: Final = 0x04000000
 
 
-def system_text(
-    target: str,
-    name: bytes,
-    source: bytes,
-    *,
-    entry: str,
-    constants: str,
-    constant_words: int,
-    stack_bytes: int,
-    reserve: int,
-    heap_limit: int,
-) -> str:
-    """The LLVM text beside the module of a program.
+def host_object(target: str, cache: Cache | None = None) -> bytes:
+    """The object that is linked with that of a program to make an executable, the same for all."""
+    return prebuilt("host", target, cache, lambda: compile_text(_host_text(target, cache), target))
 
-    `name` and `source` are for messages. `entry` is the function that runs the program, and `constants` its constant
-    strings, of so many words. A call that may recurse traps when less than `reserve` bytes of the stack are left.
-    """
-    widths = _widths(source)
-    numbers = (stack_bytes, reserve, heap_limit, constant_words, len(source), len(name), len(widths))
+
+def _host_text(target: str, cache: Cache | None) -> str:
     texts = (
-        source,
-        name,
         _lines([f"{code}: {text}" for _, _, code, text in MESSAGES]),
         _lines([f": {os.strerror(number)}" for number in range(KNOWN_ERRORS)]),
         _lines(["garden: cannot write the output: error "]),
         _lines(["garden: no memory for the stack"]),
-        widths,
         _lines([BOLD, RED, PLAIN]),
         _lines(["NO_COLOR="]),
     )
-    carried = [
+    parts = [
         numbers_text(target),
-        *[
-            f"@executable.{name} = internal constant i64 {number}\n"
-            for name, number in zip(NUMBERS_CARRIED, numbers, strict=True)
-        ],
-        *[bytes_text(f"executable.{name}", text) for name, text in zip(TEXTS_CARRIED, texts, strict=True)],
+        *[f"@executable.{name} = external hidden global i64\n" for name in CARRIED],
+        *[bytes_text(f"executable.{name}", text) for name, text in zip(TEXTS, texts, strict=True)],
         "@executable.wanted = internal global i64 0\n",
         "@executable.words = internal global i64 0\n",
-        f'@executable.constants = internal alias i64, ptr @"{constants}"\n',
+        functions_text(target, SYSTEM),
+        RuntimeFunctions(target, cache, host=True).text(_HOST_FUNCTIONS),
+        _MAIN,
+        LIBC,
     ]
-    return "".join([*carried, functions_text(target, SYSTEM), _main_text(entry), LIBC])
+    return library_text(target, parts)
 
 
 def numbers_text(target: str) -> str:
     """The LLVM text of the numbers of the system calls."""
     return "".join([f"@system.{call} = internal constant i64 {number}\n" for call, number in _NUMBERS[target].items()])
-
-
-def _widths(source: bytes) -> bytes:
-    """The characters of a source that are not one column wide, a word each: UTF-8, and the width in the upper half."""
-    chars = sorted(set(source.decode(errors="replace")) - set("\t\r\n"))
-    return b"".join([c.encode().ljust(4, b"\0") + width(c).to_bytes(4, "little") for c in chars if width(c) != 1])
 
 
 def _lines(texts: list[str]) -> bytes:
@@ -111,10 +95,10 @@ def bytes_text(name: str, text: bytes) -> str:
 _OLD_ACTION: Final = "ptrtoint (ptr @executable.old_action to i64)"
 
 
-def _main_text(entry: str) -> str:
-    new = "ptrtoint (ptr @executable.action to i64)"
-    ignore = "ptrtoint (ptr @executable.ignore to i64)"
-    return f"""\
+_NEW_ACTION: Final = "ptrtoint (ptr @executable.action to i64)"
+_IGNORE: Final = "ptrtoint (ptr @executable.ignore to i64)"
+_MAIN: Final = f"""\
+declare hidden void @garden_interrupt(i32)
 @executable.action = internal constant {{ ptr, i64, ptr, i64 }}
   {{ ptr @garden_interrupt, i64 {_SA_RESTORER}, ptr @garden_handled, i64 0 }}
 @executable.ignore = internal constant [4 x i64] [i64 {_SIG_IGN}, i64 0, i64 0, i64 0]
@@ -126,11 +110,16 @@ define internal i64 @executable_serve(i64 %kind, i64 %a, i64 %b) {{
 }}
 define internal i64 @executable_run(i64 %argument) {{
   %prepared = call fastcc i64 @"rt.prepare"(i64 0)
-  %value = call i64 @"{entry}"()
+  %entry = load ptr, ptr @executable.entry
+  %value = call i64 %entry(i64 0)
   %flushed = call fastcc i64 @"rt.flush"(i64 0)
   ret i64 0
 }}
 define hidden void @garden_main(i64 %words) noreturn nounwind {{
+  call void @garden_run(i64 %words)
+  unreachable
+}}
+define hidden void @garden_run(i64 %words) noreturn nounwind {{
 start:
   store i64 %words, ptr @executable.words
   %stack = call fastcc i64 @"rt.map_stack"(i64 0)
@@ -138,8 +127,8 @@ start:
   br i1 %none, label %end, label %run
 run:
   store ptr @executable_serve, ptr {field("request")}
-  {system_call("rt_sigaction", _SIGPIPE, ignore, 0, 8, result="%unpiped", unique=".0")}
-  {system_call("rt_sigaction", _SIGINT, new, _OLD_ACTION, 8, result="%installed", unique=".1")}
+  {system_call("rt_sigaction", _SIGPIPE, _IGNORE, 0, 8, result="%unpiped", unique=".0")}
+  {system_call("rt_sigaction", _SIGINT, _NEW_ACTION, _OLD_ACTION, 8, result="%installed", unique=".1")}
   %before = load i64, ptr @executable.old_action
   %ignored = icmp eq i64 %before, {_SIG_IGN}
   br i1 %ignored, label %ignore, label %enter

@@ -55,6 +55,7 @@ ABSOLUTE: Final = 0xFFF1
 #: In place of the number of a section that is not loaded.
 NOWHERE: Final = -1
 
+_LOCAL: Final = 0
 _FUNC: Final = 2
 _FILE: Final = 4
 
@@ -99,23 +100,29 @@ class Section:
 
 
 class Symbol:
-    """A name for `size` bytes at `value` in a section. Numbers of sections are those of ELF."""
+    """A name for `size` bytes at `value` in a section. Numbers of sections are those of ELF.
 
-    __slots__ = ("is_function", "name", "section", "size", "value")
+    Other objects do not see a local one.
+    """
 
-    def __init__(self, name: str, section: int, value: int, size: int, is_function: bool) -> None:
+    __slots__ = ("is_function", "is_local", "name", "section", "size", "value")
+
+    def __init__(
+        self, name: str, section: int, value: int, size: int, *, is_function: bool = False, is_local: bool = False
+    ) -> None:
         self.name: Final = name
         self.section: Final = section
         self.value: Final = value
         self.size: Final = size
         self.is_function: Final = is_function
+        self.is_local: Final = is_local
 
 
 class ObjectFile:
     """The checked contents of an object, for the loader.
 
-    `relocations` has the number of a section and the entries for it. `called` and `slotted` are the numbers of the
-    symbols that need a stub and a slot.
+    `relocations` has the number of a section, the number of the symbol that the entries call 0, and the entries.
+    `called` and `slotted` are the numbers of the symbols that need a stub and a slot.
     """
 
     __slots__ = ("called", "data", "relocations", "sections", "slotted", "symbols", "target")
@@ -126,7 +133,7 @@ class ObjectFile:
         data: memoryview,
         sections: list[Section],
         symbols: list[Symbol],
-        relocations: list[tuple[int, memoryview]],
+        relocations: list[tuple[int, int, memoryview]],
         called: list[int],
         slotted: list[int],
     ) -> None:
@@ -162,7 +169,7 @@ def parse(data: bytes | memoryview) -> ObjectFile:
             raise ImageError(f"relocations of {section.name} name symbol table {header.link}, there is only {table}")
         entries = _table(view, header, RELOCATION.size)
         _check_relocations(RULES[target], section, entries, symbols, called, slotted)
-        relocations.append((header.info, entries))
+        relocations.append((header.info, 0, entries))
     return ObjectFile(target, view, sections, symbols, relocations, list(called), list(slotted))
 
 
@@ -281,7 +288,7 @@ def _symbols(data: memoryview, headers: list[_SectionHeader], sections: list[Sec
                 )
         elif number not in (UNDEFINED, ABSOLUTE):
             raise ImageError(f"symbol {name!r} is in section {number} of {len(sections)}")
-        symbols.append(Symbol(name, number, value, size, kind == _FUNC))
+        symbols.append(Symbol(name, number, value, size, is_function=kind == _FUNC, is_local=info >> 4 == _LOCAL))
     return tables[0], symbols
 
 

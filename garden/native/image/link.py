@@ -1,4 +1,4 @@
-"""Linking: lays out and relocates an object, to its bytes at an address.
+"""Linking: merges objects, lays them out and relocates them, to their bytes at an address.
 
 Layout of an image:
 
@@ -29,14 +29,15 @@ from garden.native.image.elf import (
     TEXT,
     UNDEFINED,
     ZERO,
+    ObjectFile,
+    Section,
+    Symbol,
 )
 from garden.native.image.relocations import ADRP_FIELD, BY_PAGE, IN_PAGE, RELATIVELY, RULES
 from garden.native.target import AARCH64, X86_64
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from garden.native.image.elf import ObjectFile
+    from collections.abc import Mapping, Sequence
 
 STUB_SIZE: Final = 16
 SLOT_SIZE: Final = 8
@@ -98,10 +99,52 @@ def _round_up(size: int, align: int) -> int:
     return (size + align - 1) & -align
 
 
+def merge(objects: Sequence[ObjectFile]) -> ObjectFile:
+    """One object of several for the same target. Where more than one defines a symbol, the first one does for all."""
+    pieces: list[memoryview] = []
+    sections: list[Section] = []
+    symbols: list[Symbol] = []
+    relocations: list[tuple[int, int, memoryview]] = []
+    called: list[int] = []
+    slotted: list[int] = []
+    known: dict[str, Symbol] = {}
+    size = 0
+    for object_file in objects:
+        first_section, first_symbol = len(sections), len(symbols)
+        sections += [
+            Section(old.name, old.kind, old.offset + size, old.stored, old.size, old.align)
+            for old in object_file.sections
+        ]
+        for old in object_file.symbols:
+            symbol = old
+            if old.section not in (UNDEFINED, ABSOLUTE, NOWHERE):
+                symbol = Symbol(
+                    old.name,
+                    old.section + first_section,
+                    old.value,
+                    old.size,
+                    is_function=old.is_function,
+                    is_local=old.is_local,
+                )
+            if not old.is_local and old.section != UNDEFINED:
+                symbol = known.setdefault(old.name, symbol)
+            symbols.append(symbol)
+        relocations += [(to + first_section, zero + first_symbol, rows) for to, zero, rows in object_file.relocations]
+        called += [number + first_symbol for number in object_file.called]
+        slotted += [number + first_symbol for number in object_file.slotted]
+        pieces.append(object_file.data)
+        size += len(object_file.data)
+    for number, symbol in enumerate(symbols):
+        if symbol.section == UNDEFINED:
+            symbols[number] = known.get(symbol.name, symbol)
+    called = [number for number in called if symbols[number].section == UNDEFINED]
+    return ObjectFile(objects[0].target, memoryview(b"".join(pieces)), sections, symbols, relocations, called, slotted)
+
+
 def link(object_file: ObjectFile, base: int, externals: Mapping[str, int], page_size: int = MAX_ALIGN) -> bytes:
     """The bytes of the image at address `base`, which begins a page. Raises `ImageError`.
 
-    `externals` has the address of each symbol that the object does not define.
+    `externals` has the address of each symbol that the object does not define, and of others that shall not be its own.
     """
     placement = place(object_file, page_size)
     image = bytearray(placement.size)
@@ -135,8 +178,8 @@ def fill(
         slots[number] = base + at
         at += SLOT_SIZE
     referents = (addresses, callees, slots)
-    for number, entries in object_file.relocations:
-        _relocate(object_file, number, placement.starts[number], entries, base, referents, image)
+    for number, zero, entries in object_file.relocations:
+        _relocate(object_file, number, placement.starts[number], zero, entries, base, referents, image)
 
 
 def _addresses(object_file: ObjectFile, placement: Placement, base: int, externals: Mapping[str, int]) -> list[int]:
@@ -144,19 +187,19 @@ def _addresses(object_file: ObjectFile, placement: Placement, base: int, externa
     addresses = []
     for symbol in object_file.symbols:
         number = symbol.section
-        if number == NOWHERE:
+        found = None if symbol.is_local else externals.get(symbol.name)
+        if found is not None:
+            if not 0 <= found < 1 << 64:
+                raise ImageError(f"the address of {symbol.name!r}, {found:#x}, has more than 64 bits")
+            address = found
+        elif number == NOWHERE:
             address = 0
         elif number == ABSOLUTE:
             address = symbol.value
         elif number != UNDEFINED:
             address = base + placement.starts[number] + symbol.value
         else:
-            found = externals.get(symbol.name)
-            if found is None:
-                raise ImageError(f"undefined symbol {symbol.name!r}")
-            if not 0 <= found < 1 << 64:
-                raise ImageError(f"the address of {symbol.name!r}, {found:#x}, has more than 64 bits")
-            address = found
+            raise ImageError(f"undefined symbol {symbol.name!r}")
         addresses.append(address)
     return addresses
 
@@ -165,17 +208,18 @@ def _relocate(
     object_file: ObjectFile,
     number: int,
     start: int,
+    zero: int,
     entries: memoryview,
     base: int,
     referents: tuple[list[int], list[int], list[int]],
     image: memoryview,
 ) -> None:
-    """Apply the relocations of a section that starts at `start` in the image."""
+    """Apply the relocations of a section that starts at `start` in the image, whose symbol 0 has the number `zero`."""
     rules = RULES[object_file.target]
     for offset, kind, symbol, addend in RELOCATION.iter_unpack(entries):
         referent, manner, (lowest, end), size, shift, field = rules[kind]
         at = start + offset
-        value = referents[referent][symbol] + addend
+        value = referents[referent][zero + symbol] + addend
         if manner == RELATIVELY:
             value -= base + at
         elif manner == IN_PAGE:
@@ -184,7 +228,7 @@ def _relocate(
             value = (value & -0x1000) - (base + at & -0x1000)
         if not lowest <= value < end or value & (1 << shift) - 1:
             section = object_file.sections[number].name
-            name = object_file.symbols[symbol].name
+            name = object_file.symbols[zero + symbol].name
             raise ImageError(
                 f"{section}+{offset:#x}: relocation type {kind} cannot hold the value {value:#x} for {name!r}"
             )

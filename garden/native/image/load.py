@@ -72,8 +72,9 @@ class Image:
     """An object in memory, ready to be called.
 
     Takes one block of `pages`, or pages of the system where that is None, which `close` gives back; nothing may run in
-    it any more then. `externals` has the address of each symbol that the object does not define. Raises `ImageError`,
-    also where the system does not let pages be executed, and `AllocError` of `pages`; then nothing is left allocated.
+    it any more then. `externals` has the address of each symbol that the object does not define, and of others that
+    shall not be its own. Raises `ImageError`, also where the system does not let pages be executed, and `AllocError` of
+    `pages`; then nothing is left allocated.
     """
 
     def __init__(self, data: bytes | memoryview, pages: Pages | None, externals: Mapping[str, int]) -> None:

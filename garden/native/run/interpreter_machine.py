@@ -26,11 +26,11 @@ from garden.bytecode.code import Code
 from garden.bytecode.ops import REGISTER_ARGUMENTS, REGISTERS
 from garden.common import WORD_SIZE
 from garden.errors import Trap
-from garden.native.cache import Cache, digest
+from garden.native.cache import Cache
 from garden.native.codegen.hosts import ADAPTER, native_call
 from garden.native.context import FIELD, FRAMES, SPILL, SPILL_FULL, UNKNOWN
-from garden.native.fingerprint import fingerprint
 from garden.native.image.load import Image
+from garden.native.prebuilt import prebuilt
 from garden.native.run.machine import NativeMachine, in_main_thread, words_at
 from garden.run_options import RunOptions
 from garden.vm.backtrace import function_names
@@ -60,20 +60,17 @@ _SPILL_END: Final = FIELD["spill_end"]
 def interpreter_object(target: str, cache: Cache | None = None) -> bytes:
     """The object that all machines for a target load, whatever their programs are.
 
-    Where the cache has it, llvmlite is not needed; else ImportError where that is not installed. It is of no matter
-    which LLVM has made it, since it calls nothing and is called as C is.
+    Raises ImportError where it has to be made, and llvmlite is not installed.
     """
-    key = digest(b"interpreter", target.encode(), fingerprint())
-    object = None if cache is None else cache.load(key)
-    if object is None:
-        from garden.native.codegen.interpreter import interpreter_text
-        from garden.native.codegen.module import RuntimeFunctions
-        from garden.native.target import compile_text
+    return prebuilt("interpreter", target, cache, lambda: _make_object(target, cache))
 
-        object = compile_text(interpreter_text(target, RuntimeFunctions(target, cache)), target)
-        if cache is not None:
-            cache.store(key, object)
-    return object
+
+def _make_object(target: str, cache: Cache | None) -> bytes:
+    from garden.native.codegen.interpreter import interpreter_text
+    from garden.native.codegen.module import RuntimeFunctions
+    from garden.native.target import compile_text
+
+    return compile_text(interpreter_text(target, RuntimeFunctions(target, cache)), target)
 
 
 class InterpreterMachine(NativeMachine):
