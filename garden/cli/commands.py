@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from time import perf_counter
 
 from allocators import Allocator
-from allocators.sizes import parse_size
 from garden.bytecode.ops import REGISTERS
 from garden.bytecode.regalloc import FEWEST_REGISTERS
 from garden.cli.program_file import ReadError, read_program
-from garden.cli.report import UsageError, fail, guarded, say
+from garden.cli.report import UsageError, fail, guarded, say, size_of
 from garden.errors import CompileError, EngineError
 from garden.ir.ir import Ir
 from garden.output import write_stdout
 from garden.pipeline import Compilation, StageAllocators
-from garden.run_options import RunOptions
 from garden.std import STANDARD
 from garden.vm.heap import DEFAULT_LIMIT
 
 
 def run(options: argparse.Namespace) -> int:
     """Compile and run a program."""
-    return _with_compilation(options, _run)
+    from garden.cli.run import run_program
+
+    return _with_compilation(options, run_program)
 
 
 def build(options: argparse.Namespace) -> int:
@@ -41,76 +40,6 @@ def dump(options: argparse.Namespace) -> int:
     return _with_compilation(options, _dump)
 
 
-def _run(options: argparse.Namespace, compilation: Compilation) -> int:
-    if options.own_process and _is_plain(options):
-        _become(options, compilation)
-    from garden.machines import kept_machine, make_machine
-
-    machine_options = RunOptions(
-        options.engine,
-        heap_limit=None if options.heap_limit is None else _size(options.heap_limit),
-        stack_size=None if options.stack_size is None else _size(options.stack_size),
-        backtrace=options.backtrace,
-        note=_note if options.verbose else None,
-    )
-    start = perf_counter()
-    # Who asks how much memory the stages take, or gives them some, wants them to run.
-    kept = None if options.alloc or options.alloc_stats else kept_machine(compilation, machine_options)
-    with kept or make_machine(compilation, machine_options, whole=False) as machine:
-        if options.perf_map:
-            from garden.native.codegen.dump import write_perf_map
-            from garden.native.run.machine import NativeMachine
-
-            if isinstance(machine, NativeMachine):
-                try:
-                    write_perf_map(machine.symbols)
-                except OSError as error:
-                    return fail(f"cannot write {error.filename}: {error.strerror}", 1)
-        compiled = perf_counter()
-        machine.run()
-        ran = perf_counter()
-    if options.time:
-        _note(f"compiled in {(compiled - start) * 1e3:.2f} ms, ran in {(ran - compiled) * 1e3:.2f} ms")
-    return 0
-
-
-def _is_plain(options: argparse.Namespace) -> bool:
-    """Whether an executable can do everything that this run asks for."""
-    wishes = (options.alloc, options.alloc_stats, options.backtrace, options.heap_limit, options.stack_size)
-    return options.engine in ("auto", "jit") and not any([*wishes, options.verbose, options.perf_map, options.time])
-
-
-def _become(options: argparse.Namespace, compilation: Compilation) -> None:
-    """Replace this process by the program. Returns if that is impossible."""
-    from garden.cli.become import become, become_kept, can_become, executable_key
-    from garden.native.cache import Cache
-    from garden.native.target import host_target
-
-    target = host_target()
-    if target is None or not can_become():
-        return
-    cache = Cache()
-    key = executable_key(compilation.source, target, options.level)
-    become_kept(cache, key)
-    from garden.machines import is_for_jit
-    from garden.native.executable.aot import build
-
-    # Errors in the program are reported as for any other engine.
-    if not is_for_jit(compilation, options.engine):
-        return
-    try:
-        executable = build(compilation, target, cache=cache)
-    except (CompileError, ImportError):
-        # It calls functions that only Python implements, or llvmlite is not available.
-        return
-    cache.store_program(key, executable)
-    become(executable)
-
-
-def _note(text: str) -> None:
-    say(f"garden: {text}")
-
-
 def _build(options: argparse.Namespace, compilation: Compilation) -> int:
     from garden.native.cache import Cache
     from garden.native.executable import aot
@@ -122,8 +51,8 @@ def _build(options: argparse.Namespace, compilation: Compilation) -> int:
         raise UsageError("no executable can run on this system: name another one with --target")
     if options.program.is_at(options.output):
         raise UsageError(f"the output {options.output} is the program itself")
-    heap_limit = DEFAULT_LIMIT if options.heap_limit is None else _size(options.heap_limit)
-    stack_bytes = STACK_BYTES if options.stack_size is None else _size(options.stack_size)
+    heap_limit = DEFAULT_LIMIT if options.heap_limit is None else size_of(options.heap_limit)
+    stack_bytes = STACK_BYTES if options.stack_size is None else size_of(options.stack_size)
     try:
         content = aot.build(compilation, target, stack_bytes=stack_bytes, heap_limit=heap_limit, cache=Cache())
     except ImportError as error:
@@ -246,10 +175,3 @@ def _with_compilation(options: argparse.Namespace, action: Callable[[argparse.Na
 
 def _print(text: str) -> None:
     write_stdout(f"{text}\n".encode(errors="backslashreplace"))
-
-
-def _size(text: str) -> int:
-    try:
-        return parse_size(text)
-    except ValueError as error:
-        raise UsageError(str(error)) from None

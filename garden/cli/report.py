@@ -23,6 +23,16 @@ class UsageError(Exception):
     """The command line is invalid."""
 
 
+def size_of(text: str) -> int:
+    """The bytes that an option says. Raises `UsageError`."""
+    from allocators.sizes import parse_size
+
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
 def guarded(action: Callable[[], int], source: Source, stage: Callable[[], str]) -> int:
     """Run an action on a program; returns the exit code. `stage` names the stage that ran out of memory."""
     try:

@@ -105,10 +105,16 @@ def test_the_default_spill_stack_takes_nothing_of_the_allocator(bench: Bench) ->
     )
 
 
-def test_a_large_spill_stack_is_a_block_of_the_allocator(bench: Bench) -> None:
+def test_a_large_spill_stack_becomes_a_block_of_the_allocator_when_it_is_needed(bench: Bench) -> None:
     machine = bench.machine(SUM + "sum(10)", stack_size=1 << 22)
-    assert bench.run.counters.current_bytes >= 1 << 22
+    assert machine.run() == 55
+    assert bench.run.counters.current_bytes < 1 << 22
     assert machine.call(1, [100_000]) == 100_000 * 100_001 // 2
+    assert bench.run.counters.current_bytes >= 1 << 22
+    assert machine.call(1, [(1 << 22) // 8]) == (1 << 19) * ((1 << 19) + 1) // 2
+    with pytest.raises(Trap, match="limit 4194304 bytes, in use 4194304 bytes"):
+        machine.call(1, [(1 << 22) // 8 + 1])
+    assert machine.run() == 55
 
 
 def test_a_spill_stack_of_the_caller_is_used_where_it_is(bench: Bench) -> None:
@@ -222,7 +228,7 @@ def test_a_machine_needs_no_llvm_where_the_cache_has_its_code(tmp_path: Any) -> 
 
 
 def test_no_failing_allocation_leaves_anything_behind() -> None:
-    source = Source("test", ('import "str"\n' + SUM + 'str.concat("sum " str.from(sum(3000)))').encode())
+    source = Source("test", ('import "str"\n' + SUM + 'str.concat("sum " str.from(sum(40000)))').encode())
 
     def use(allocator: Allocator) -> None:
         metric = MetricAllocator(allocator)
@@ -230,7 +236,7 @@ def test_no_failing_allocation_leaves_anything_behind() -> None:
             with make_machine(compilation, RunOptions("interpreter", stack_size=1 << 21), whole=True) as machine:
                 try:
                     for _ in range(2):
-                        assert machine.heap.str_text(machine.run()) == "sum 4501500"
+                        assert machine.heap.str_text(machine.run()) == "sum 800020000"
                 except Trap as trap:
                     if trap.code in ("T0002", "T0003"):
                         raise MemoryError(trap.message) from trap

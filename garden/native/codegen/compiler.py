@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from allocators import Allocator
+from garden.errors import ImageError
 from garden.ir.calls import reachable
 from garden.ir.ir import Ir
 from garden.native.cache import Cache, digest
@@ -33,12 +34,16 @@ def compile_program(
     whole: bool,
     backtrace: bool = False,
     cache: Cache | None = None,
+    strings: bytes | None = None,
 ) -> NativeProgram:
     """Compile a program or, with `whole`, all of its functions, so that each can be called from outside.
 
+    With `strings`, the constant strings of its bytecode, it has exactly these, and each function that the program may
+    reach can be called from outside: so the interpreter can go over to it. `ImageError` where it needs another string.
+
     If the cache has the object, llvmlite is not needed. Otherwise raises ImportError if it is not installed.
     """
-    text, facts = translate_program(ir, scratch, target, whole=whole, backtrace=backtrace, cache=cache)
+    text, facts = translate_program(ir, scratch, target, whole=whole, backtrace=backtrace, cache=cache, strings=strings)
     key = digest(b"object", target.encode(), text.encode())
     object = None if cache is None else cache.load(key)
     if object is None:
@@ -61,14 +66,20 @@ def translate_program(
     whole: bool,
     backtrace: bool = False,
     cache: Cache | None = None,
+    strings: bytes | None = None,
 ) -> tuple[str, tuple[list[int], int, int]]:
     """The LLVM text of a module, and the first facts of a `NativeProgram`."""
     runtime = RuntimeFunctions(target, cache)
     translator = Translator(ir, scratch, PREFIX, runtime.signatures, backtrace=backtrace)
     try:
         entry = ir.function_count - 1
-        roots = range(1, ir.function_count) if whole else (entry,)
-        functions = [translator.function(row) for row in reachable(ir, roots)]
+        rows = reachable(ir, range(1, ir.function_count) if whole else (entry,))
+        roots = rows if whole or strings is not None else [entry]
+        if strings is not None:
+            translator.begin_strings(strings)
+        functions = [translator.function(row) for row in rows]
+        if strings is not None and 8 * len(translator.strings) != len(strings):
+            raise ImageError("the machine code needs a constant string that the bytecode does not have")
         functions += [translator.wrapper(row, f"call.{row}") for row in roots]
         parts = [translator.string_data(), runtime.text(translator.needed), *functions]
         text = module_text(

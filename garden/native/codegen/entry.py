@@ -11,6 +11,7 @@ It must not look at that body, from which it would learn that calls change no me
 given, calls the function, and returns what that does. `garden_leave()` returns to the caller of the last `garden_enter`
 from anywhere, with all frames between dropped. `garden_request(kind, a, b)` calls the host, on the stack that the
 context names, and leaves unless the host has set `trap` to 0, so that a host that fails on its way ends the run.
+`garden_on_stack(function, stack)` calls a function on another stack, which calls of the host leave meanwhile.
 
 Of executables only: `_start` is where the system begins a process; it calls `garden_main(words)` with the address of
 what is on the stack then. `garden_system(number, a, b, c, d, e)` is a system call, whose sixth argument is 0, and
@@ -26,7 +27,7 @@ from typing import Final, NamedTuple
 from garden.native.context import FIELD
 from garden.native.target import AARCH64, X86_64
 
-ENTRY: Final = ("garden_enter", "garden_leave", "garden_request")
+ENTRY: Final = ("garden_enter", "garden_leave", "garden_request", "garden_on_stack")
 SYSTEM: Final = ("_start", "garden_system", "garden_handled")
 
 _LINES: Final = {
@@ -92,6 +93,22 @@ _LINES: Final = {
         488d0d      lea rcx, [rip + to_garden_leave]
         480309      add rcx, [rcx]
         ffe1        jmp rcx
+
+        garden_on_stack:
+        55          push rbp
+        4889e5      mov rbp, rsp
+        488d05      lea rax, [rip + to_context]
+        480300      add rax, [rax]
+        4889a0      mov [rax + {request_stack}], rsp
+        4889f4      mov rsp, rsi
+        ffd7        call rdi
+        4889ec      mov rsp, rbp
+        488d0d      lea rcx, [rip + to_context]
+        480309      add rcx, [rcx]
+        31d2        xor edx, edx
+        488991      mov [rcx + {request_stack}], rdx
+        5d          pop rbp
+        c3          ret
 
         _start:
         4889e7      mov rdi, rsp
@@ -193,6 +210,24 @@ _LINES: Final = {
         8b0a0129  add x9, x9, x10
         d61f0120  br x9
 
+        garden_on_stack:
+        a9bf7bfd  stp x29, x30, [sp, #-16]!
+        910003fd  mov x29, sp
+        10000009  adr x9, to_context
+        f940012a  ldr x10, [x9]
+        8b0a0129  add x9, x9, x10
+        910003ea  mov x10, sp
+        f900012a  str x10, [x9, {request_stack}]
+        9100003f  mov sp, x1
+        d63f0000  blr x0
+        910003bf  mov sp, x29
+        10000009  adr x9, to_context
+        f940012a  ldr x10, [x9]
+        8b0a0129  add x9, x9, x10
+        f900013f  str xzr, [x9, {request_stack}]
+        a8c17bfd  ldp x29, x30, [sp], #16
+        d65f03c0  ret
+
         _start:
         910003e0  mov x0, sp
         10000009  adr x9, to_garden_main
@@ -222,6 +257,7 @@ _TYPES: Final = {
     "garden_enter": ("i64", "ptr, i64, i64"),
     "garden_leave": ("void", ""),
     "garden_request": ("i64", "i64, i64, i64"),
+    "garden_on_stack": ("i64", "ptr, i64"),
     "_start": ("void", ""),
     "garden_system": ("i64", "i64, i64, i64, i64, i64, i64"),
     "garden_handled": ("void", ""),

@@ -19,7 +19,11 @@ Frames are a stack of return addresses. The first is the address of a word that 
 Handlers jump to separate functions to end a run or call the host; only those write the state to the context. Host
 functions get the same arguments: those of the runtime through an *adapter*, which is a handler too.
 
-A signal overwrites the table: the next instruction first calls the host, then executes.
+A signal overwrites the table: the next instruction first calls the host, then executes. So does a host that wants to be
+asked.
+
+Compiled functions. The host may put the code `NATIVE` at the start of functions that have become machine code since.
+Its handler calls the function on a stack of its own, with the same context, and returns from it.
 
 Costs: with superinstructions and runtime, 40 KB of machine code, for which LLVM takes one or two seconds.
 """
@@ -31,11 +35,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from garden.bytecode import ops as bytecode
-from garden.bytecode.ops import TABLE_COUNT, TABLE_DEFAULT, TABLE_FIRST, TABLE_KIND, TABLE_SLOTS
+from garden.bytecode.ops import REGISTER_ARGUMENTS, TABLE_COUNT, TABLE_DEFAULT, TABLE_FIRST, TABLE_KIND, TABLE_SLOTS
 from garden.bytecode.selection import DIRECT, INVERSE_JUMPS, JUMPS
 from garden.bytecode.superinstructions import (
     CODES,
     FIRST,
+    NATIVE,
     SUPERINSTRUCTIONS,
     Run,
     Step,
@@ -444,6 +449,7 @@ def interpreter_text(
     runs = [parse(text) for text in superinstructions]
     names = {entry.code: f"@op.{entry.name}" for entry in bytecode.OPS}
     names |= {code: f"@run.{code}" for code in range(FIRST, FIRST + len(runs))}
+    names[NATIVE] = "@native"
     handlers = [Handler((Step(entry.code),), runtime).text(names[entry.code]) for entry in bytecode.OPS]
     handlers += [Handler(run, runtime).text(names[code]) for code, run in enumerate(runs, FIRST)]
     parts = [
@@ -451,9 +457,11 @@ def interpreter_text(
         '!2 = !{}\n!3 = !{!"branch_weights", i32 1000, i32 1}\n',
         runtime.text(["alloc", "copy_words", *runtime_functions()]),
         *handlers,
+        _native(runtime),
         *_ways_out(runtime),
         *_adapters(runtime),
         _table([names.get(code, "@unknown") for code in range(CODES)]),
+        _ASK,
         _entry(),
         fusion_text(runs),
     ]
@@ -477,7 +485,9 @@ def _ways_out(runtime: RuntimeFunctions) -> Iterable[str]:
 
     body = Handler((), runtime)
     body.request(SPILL_FULL)
-    body.line("unreachable")
+    # It may have moved.
+    body.load_spill()
+    body.dispatch("%pc")
     yield body.function("@spill_full")
 
     body = Handler((), runtime)
@@ -492,6 +502,66 @@ def _ways_out(runtime: RuntimeFunctions) -> Iterable[str]:
     body.request(POLL)
     body.dispatch("%pc")
     yield body.function("@interrupted")
+
+
+def _native(runtime: RuntimeFunctions) -> str:
+    """The handler of functions that have been compiled, and what calls one of a row.
+
+    That stores the top of the spill stack below the arguments.
+    """
+    body = Handler((), runtime)
+    body.save()
+    arguments = f"ptr %registers, ptr %spill, i64 {body.immediate()}"
+    result = body.value(f"call fastcc i64 @call_native({arguments})")
+    body.line(f"store i64 {result}, ptr %registers")
+    body.load_spill()
+    body._ret()
+    return f"""\
+{body.function("@native")}\
+define internal fastcc i64 @call_native(ptr %registers, ptr %spill, i64 %row) noinline {{
+  %table = load ptr, ptr {field("natives")}
+  %entry = getelementptr [2 x i64], ptr %table, i64 %row
+  %function = load ptr, ptr %entry
+  %count.place = getelementptr i64, ptr %entry, i64 1
+  %count = load i64, ptr %count.place
+  %arguments = load ptr, ptr {field("native_arguments")}
+  %many = icmp ugt i64 %count, {REGISTER_ARGUMENTS}
+  %in.registers = select i1 %many, i64 {REGISTER_ARGUMENTS}, i64 %count
+  %bytes = mul i64 %in.registers, {WORD_SIZE}
+  call void @llvm.memcpy.p0.p0.i64(ptr %arguments, ptr %registers, i64 %bytes, i1 false)
+  br label %each
+each:
+  %index = phi i64 [ %in.registers, %0 ], [ %following, %take ]
+  %top = phi ptr [ %spill, %0 ], [ %below, %take ]
+  %more = icmp ult i64 %index, %count
+  br i1 %more, label %take, label %enter
+take:
+  %below = getelementptr i64, ptr %top, i64 -1
+  %word = load i64, ptr %below
+  %place = getelementptr i64, ptr %arguments, i64 %index
+  store i64 %word, ptr %place
+  %following = add i64 %index, 1
+  br label %each
+enter:
+  store ptr %top, ptr {field("spill_top")}
+  store atomic i64 1, ptr {field("native")} monotonic, align 8
+  %limit = load i64, ptr {field("native_limit")}
+  store atomic i64 %limit, ptr {field("stack_limit")} monotonic, align 8
+  ; A signal that came before this has left its mark, and one that comes now moves the limit.
+  fence seq_cst
+  %pressed = load atomic i64, ptr {field("interrupted")} monotonic, align 8
+  %calm = icmp eq i64 %pressed, 0
+  br i1 %calm, label %call, label %stop
+stop:
+  store atomic i64 -1, ptr {field("stack_limit")} monotonic, align 8
+  br label %call
+call:
+  %stack = load i64, ptr {field("native_stack")}
+  %result = call i64 @garden_on_stack(ptr %function, i64 %stack)
+  store atomic i64 0, ptr {field("native")} monotonic, align 8
+  ret i64 %result
+}}
+"""
 
 
 def _adapters(runtime: RuntimeFunctions) -> Iterable[str]:
@@ -520,8 +590,18 @@ def _adapters(runtime: RuntimeFunctions) -> Iterable[str]:
     yield body.function(f'@"{ADAPTER}"', "hidden")
 
 
-#: Ctrl-C makes every instruction a call of `interrupted`.
+#: A signal makes every instruction a call of `interrupted`; where a compiled function runs, it finds no stack left.
 _INTERRUPT: Final = f"""\
+  call void @garden_ask()
+  %native = load atomic i64, ptr {field("native")} monotonic, align 8
+  %running = icmp ne i64 %native, 0
+  br i1 %running, label %stop, label %done
+stop:
+  store atomic i64 -1, ptr {field("stack_limit")} monotonic, align 8
+  br label %done
+done:"""
+_ASK: Final = f"""\
+define hidden void @garden_ask() {{
   br label %each
 each:
   %index = phi i64 [ 0, %0 ], [ %following, %each ]
@@ -530,7 +610,10 @@ each:
   %following = add i64 %index, 1
   %more = icmp ult i64 %following, {CODES}
   br i1 %more, label %each, label %all
-all:"""
+all:
+  ret void
+}}
+"""
 
 
 def _table(handlers: Sequence[str]) -> str:
@@ -588,7 +671,9 @@ define hidden i64 @interpret(i64 %bytes) {{
   call fastcc void @fill_table()
   ; A Ctrl-C that came before has left its mark, and one that comes now overwrites the table.
   fence seq_cst
-  %pressed = load atomic i64, ptr {field("interrupted")} monotonic, align 8
+  %marks = load atomic i64, ptr {field("interrupted")} monotonic, align 8
+  %asked = load atomic i64, ptr {field("asked")} monotonic, align 8
+  %pressed = or i64 %marks, %asked
   %own = icmp ne i64 %bytes, 0
   br i1 %own, label %look, label %start
 look:

@@ -7,6 +7,7 @@ a cached program is not even parsed. Programs that may import other than the sta
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Final
 
 from garden.native.cache import digest
@@ -15,6 +16,7 @@ from garden.native.fingerprint import fingerprint
 if TYPE_CHECKING:
     from garden.host import HostFunction
     from garden.native.cache import Cache
+    from garden.source import Source
 
 _MAGIC: Final = b"garden program 1\n"
 
@@ -74,6 +76,13 @@ class NativeProgram:
 def program_key(source: bytes, target: str, *, level: int, backtrace: bool) -> bytes:
     """The key of a program that imports only standard packages: it covers all that the product depends on."""
     return digest(b"program", target.encode(), f"{level} {backtrace}".encode(), fingerprint(), source)
+
+
+def executable_key(source: Source, target: str, level: int) -> bytes:
+    """The key of a program's executable. `docs/internals/native.md` describes it for other readers."""
+    # The bytes of the command line, whatever the locale is.
+    name = os.fsencode(source.name)
+    return digest(b"executable", target.encode(), str(level).encode(), fingerprint(), name, source.text)
 
 
 def load_program(cache: Cache, key: bytes) -> NativeProgram | None:

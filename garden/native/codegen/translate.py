@@ -369,6 +369,18 @@ class Translator:
             self._starts[symbol] = start
         return start
 
+    def begin_strings(self, words: bytes) -> None:
+        """Have these constant strings, laid out as `Code.strings`, before all others."""
+        symbols = self._ir.checked.ast.symbols
+        at = 0
+        while at < len(words):
+            end = at + 8 + int.from_bytes(words[at : at + 4], "little")
+            symbol = symbols.find(words[at + 8 : end])
+            if symbol >= 0:
+                self._starts[symbol] = at
+            at = end + 7 & -8
+        self.strings.extend(memoryview(words).cast("Q"))
+
     def string_data(self) -> str:
         """The LLVM text of the constant strings of all functions that were translated."""
         words = ", ".join([f"i64 {word}" for word in self.strings.view])

@@ -4,8 +4,8 @@ It executes the words where the emitter has put them. While it is open, those th
 code in place of their opcode. Closing takes that back; until then no other engine can run the code.
 
 The spill stack is a `StackAlloc` of the caller, or else lies on the stack of the process, as long as a run takes: on
-memory that is warm already, and that nobody has to allocate. Where that stack has no room, and where a larger one is
-wanted, it is a block of the allocator.
+memory that is warm already, and that nobody has to allocate. Where that stack has no room, and where that becomes too
+small for what is wanted, it is a block of the allocator.
 
 Frames are addresses to return to. They grow on demand up to their limit, as those of the reference engine.
 
@@ -37,8 +37,8 @@ from garden.vm.backtrace import function_names
 from garden.vm.machine import DEFAULTS, frames_to_add
 from garden.vm.spill import Spill, spill_overflow
 
-#: Bytes of the largest spill stack on the stack of the process.
-_MOST_ON_STACK: Final = 1 << 20
+#: Bytes of the spill stack on the stack of the process at most.
+_MOST_ON_STACK: Final = 1 << 18
 #: Bytes of libc's `pthread_attr_t` at most.
 _ATTRIBUTES_BYTES: Final = 256
 _FUNCTION_OF_CODE: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
@@ -115,8 +115,6 @@ class InterpreterMachine(NativeMachine):
                 native = native_call(function)
                 name, more = ("", ()) if native is None else native
                 self._host_table.extend([image.address(ADAPTER + name), *more, 0][:2])
-            if self._spill.layout.size > _MOST_ON_STACK:
-                self._spill.make()
         except BaseException:
             self.close()
             raise
@@ -203,11 +201,13 @@ class InterpreterMachine(NativeMachine):
             context[_SPILL] = self._pushed.address
             context[_SPILL_TOP] = self._pushed.address + WORD_SIZE * len(self._pushed)
             context[_STACK_LIMIT] = self._lowest_stack()
+            on_stack = min(self._spill.layout.size, _MOST_ON_STACK)
         else:
             self._set_spill(spill)
+            on_stack = 0
         self._pc = pc
         try:
-            result = self._run(self._interpret, 0, self._spill.layout.size if spill is None else 0)
+            result = self._run(self._interpret, 0, on_stack)
             self._pc = -1
             return result
         finally:
@@ -250,11 +250,13 @@ class InterpreterMachine(NativeMachine):
 
     def backtrace(self) -> tuple[str, ...]:
         """Names of the functions that were active when the last run ended, the entry first."""
+        return function_names(self.code, [*self._return_pcs(), self._pc])
+
+    def _return_pcs(self) -> list[int]:
+        """The pcs of the calls that are active."""
         start = self.code.words.address
         # A frame returns after its call.
-        pcs = [(address - start) // WORD_SIZE - 1 for address in self._frames.data[1 : 1 + self._depth()]]
-        pcs.append(self._pc)
-        return function_names(self.code, pcs)
+        return [(address - start) // WORD_SIZE - 1 for address in self._frames.data[1 : 1 + self._depth()]]
 
     def _host_arguments(self, count: int) -> list[int]:
         words: list[int] = self._registers.data[: min(count, REGISTER_ARGUMENTS)].tolist()
@@ -279,15 +281,28 @@ class InterpreterMachine(NativeMachine):
                 spill.push_all(self._pushed.view.tolist())
                 self._set_spill(spill)
             elif kind == SPILL_FULL:
-                # Of a group of words, the first ones are pushed.
-                self._context[_SPILL_TOP] = self._context[_SPILL_END]
-                size = self._context[_SPILL_END] - self._context[_SPILL]
-                raise AllocError("stack", Layout(WORD_SIZE, WORD_SIZE), limit=size, in_use=size)
+                self._move_spill()
             else:
                 return super()._serve_more(kind, a, b)
         except MemoryError as error:
             raise spill_overflow(error) from error
         return 0
+
+    def _move_spill(self) -> None:
+        """Continue with a larger spill stack elsewhere, or raise `AllocError` where the limit has been reached."""
+        context = self._context
+        start, end = context[_SPILL], context[_SPILL_END]
+        if self._spill.stack is not None or end - start >= self._spill.layout.size:
+            # Of a group of words, the first ones are pushed.
+            context[_SPILL_TOP] = end
+            raise AllocError("stack", Layout(WORD_SIZE, WORD_SIZE), limit=end - start, in_use=end - start)
+        used = (context[_SPILL_TOP] - start) // WORD_SIZE
+        spill = self._spill.make()
+        words = words_at(start, used)
+        spill.push_all(words.tolist())
+        context[_SPILL] = spill.cursor - WORD_SIZE * used
+        context[_SPILL_TOP] = spill.cursor
+        context[_SPILL_END] = spill.end
 
     def close(self) -> None:
         """Give all memory back; closing twice is harmless. The code, and a spill stack of the caller, stay open."""

@@ -15,7 +15,7 @@ from garden.native.context import FIELD
 from garden.native.run.machine import NativeMachine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from mmap import mmap
 
     from allocators import Allocator
@@ -52,12 +52,8 @@ class JitMachine(NativeMachine):
         options: RunOptions,
     ) -> None:
         self._program: Final = program
-        stack_size = STACK_BYTES if options.stack_size is None else options.stack_size
-        self._stack_size = min(max(stack_size, 2 * program.reserve), _MOST_STACK_BYTES)
-        # Of the default, less is enough where there is not so much address space.
-        self._least_stack: Final = self._stack_size if options.stack_size is not None else LEAST_STACK_BYTES
-        self._stack: mmap | None = None
-        self._stack_start = 0
+        self._stack_bytes: Final = options.stack_size
+        self._stack: Stack | None = None
         try:
             strings = None
             if program.string_words:
@@ -100,28 +96,13 @@ class JitMachine(NativeMachine):
 
     def _start(self, function: int) -> int:
         if self._stack is None:
-            self._make_stack()
-        self._set_stack_limit()
-        end = (self._stack_start + self._stack_size) & -16
-        return self._run(self._image.address(f"call.{function}"), end, 0)
-
-    def _make_stack(self) -> None:
-        while True:
-            try:
-                stack = _map_stack(self._stack_size)
-                break
-            except MemoryError:
-                if self._stack_size >> 1 < max(self._least_stack, 2 * self._program.reserve):
-                    raise
-                self._stack_size >>= 1
-        self._stack_start = address_of_pages(stack)
-        self._stack = stack
-
-    def _set_stack_limit(self) -> None:
-        self._context[_STACK_LIMIT] = self._stack_start + self._program.reserve
+            self._stack = Stack(self._stack_bytes, self._program.reserve)
+        self._context[_STACK_LIMIT] = self._stack.limit
+        return self._run(self._image.address(f"call.{function}"), self._stack.end, 0)
 
     def _interrupted(self) -> None:
-        self._set_stack_limit()
+        if self._stack is not None:
+            self._context[_STACK_LIMIT] = self._stack.limit
 
     def _offset(self, where: int) -> int:
         return where
@@ -133,27 +114,7 @@ class JitMachine(NativeMachine):
         """
         if self._stack is None:
             return ()
-        functions = sorted(
-            (address, size, name) for name, (address, size) in self._image.symbols.items() if name.startswith("g.")
-        )
-        low, high = self._stack_start, self._stack_start + self._stack_size
-        names: list[str] = []
-        frame = self._context[_FRAME]
-        words = memoryview((ctypes.c_int64 * (self._stack_size // 8)).from_address(low)).cast("B").cast("q")
-        known: dict[int, str] = {}
-        while low <= frame < high - 8:
-            index = (frame - low) >> 3
-            address = words[index + 1] - 1
-            name = known.get(address)
-            if name is None:
-                name = known[address] = _name_at(functions, address)
-            if name:
-                names.append(name)
-            if words[index] <= frame:
-                break
-            frame = words[index]
-        names.reverse()
-        return tuple(names)
+        return active_functions(self._image.symbols, self._stack, self._context[_FRAME])
 
     def close(self) -> None:
         """Give all memory back; closing twice is harmless."""
@@ -165,6 +126,33 @@ class JitMachine(NativeMachine):
                 self._stack = None
 
 
+class Stack:
+    """Address space for a stack of machine code, from `start` to `end`. `AllocError` where there is none.
+
+    `size` is in bytes, by default `STACK_BYTES`, or less where there is not so much address space. Calls that may
+    recurse trap below `limit`, where `reserve` bytes are left.
+    """
+
+    def __init__(self, size: int | None, reserve: int) -> None:
+        wanted = min(max(STACK_BYTES if size is None else size, 2 * reserve), _MOST_STACK_BYTES)
+        least = max(LEAST_STACK_BYTES, 2 * reserve) if size is None else wanted
+        pages: mmap | None = None
+        while pages is None:
+            try:
+                pages = _map_stack(wanted)
+            except MemoryError:
+                wanted >>= 1
+                if wanted < least:
+                    raise
+        self._pages: Final = pages
+        self.start: Final = address_of_pages(self._pages)
+        self.end: Final = self.start + wanted & -16
+        self.limit: Final = self.start + reserve
+
+    def close(self) -> None:
+        self._pages.close()
+
+
 def _map_stack(size: int) -> mmap:
     try:
         return map_pages(size)
@@ -172,6 +160,31 @@ def _map_stack(size: int) -> mmap:
         from allocators import AllocError, Layout
 
         raise AllocError("stack", Layout(size), reason=str(error)) from None
+
+
+def active_functions(symbols: Mapping[str, tuple[int, int]], stack: Stack, frame: int) -> tuple[str, ...]:
+    """Names of the functions that are active on a stack, the first one first, `frame` being the address of the last.
+
+    The program must have been compiled for it, so that every function keeps a frame pointer.
+    """
+    functions = sorted([(address, size, name) for name, (address, size) in symbols.items() if name.startswith("g.")])
+    low, high = stack.start, stack.end
+    names: list[str] = []
+    words = memoryview((ctypes.c_int64 * ((high - low) // 8)).from_address(low)).cast("B").cast("q")
+    known: dict[int, str] = {}
+    while low <= frame < high - 8:
+        index = (frame - low) >> 3
+        address = words[index + 1] - 1
+        name = known.get(address)
+        if name is None:
+            name = known[address] = _name_at(functions, address)
+        if name:
+            names.append(name)
+        if words[index] <= frame:
+            break
+        frame = words[index]
+    names.reverse()
+    return tuple(names)
 
 
 def _name_at(functions: list[tuple[int, int, str]], address: int) -> str:

@@ -287,10 +287,7 @@ class NativeMachine:
                 self._interrupts.take()
                 answer = 0
             elif kind == POLL:
-                # None has come, where a program looks that is about to run out of stack.
-                if self._context[_INTERRUPTED]:
-                    self._let_signals_in()
-                    self._interrupts.take()
+                self._poll()
                 answer = 0
             else:
                 answer = self._serve_more(kind, a, b)
@@ -301,6 +298,13 @@ class NativeMachine:
             # `trap` is FAILED, as it was when this was called.
             self._error = error
             return 0
+
+    def _poll(self) -> None:
+        """Look for signals."""
+        # None has come, where a program looks that is about to run out of stack.
+        if self._context[_INTERRUPTED]:
+            self._let_signals_in()
+            self._interrupts.take()
 
     def _let_signals_in(self) -> None:
         """Let Python handle signals, those that have come and those that will."""
