@@ -28,7 +28,6 @@ from garden.native.target import host_target
 from garden.pipeline import Compilation, StageAllocators
 from garden.run_options import RunOptions
 from garden.std import STANDARD
-from garden.vm.machine import ReferenceMachine
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -245,6 +244,8 @@ def _interpreter(compilation: Compilation, options: RunOptions, target: str) -> 
 
 
 def _reference(compilation: Compilation, options: RunOptions) -> Machine:
+    from garden.vm.machine import ReferenceMachine
+
     code = compilation.emit()
     compilation.stage = "run"
     return ReferenceMachine(

@@ -10,20 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeVar
 
-from allocators import Allocator, Arena, MetricAllocator, MisuseError, PageAlloc, Resettable
+from allocators import Allocator, Arena, MisuseError, PageAlloc, Resettable
 from allocators._mypyc import mypyc_attr
 from allocators.base import close_parent
 from allocators.closing import Closing
-from allocators.spec import parse_spec
 from garden.bytecode.code import Code
-from garden.bytecode.emit import Emitter
 from garden.bytecode.ops import REGISTERS
 from garden.diagnostics import Diagnostic
 from garden.errors import CompileError
 from garden.host import Package
 from garden.ir.ir import Ir
-from garden.ir.lower import Lowerer
-from garden.ir.passes import optimise
 from garden.source import Source
 from garden.syntax.ast import Ast
 from garden.syntax.parser import Parser
@@ -77,6 +73,8 @@ class StageAllocators(Closing):
         Raises ValueError for a wrong text.
         """
         given: dict[str, Allocator] = {}
+        if specs:
+            from allocators.spec import parse_spec
         for spec in specs:
             stage, equals, allocator = spec.partition("=")
             if not equals:
@@ -88,6 +86,8 @@ class StageAllocators(Closing):
 
     def metered(self) -> StageAllocators:
         """The same allocators, each in a `MetricAllocator`. Closing either closes what the first one owns."""
+        from allocators import MetricAllocator
+
         metered = StageAllocators({name: MetricAllocator(inner) for name, inner in self._allocators.items()})
         metered._owned.extend(self._owned)
         return metered
@@ -211,12 +211,16 @@ class Compilation(Closing):
         return self._ir
 
     def _lower(self, allocator: Allocator, scratch: Allocator) -> Ir[Allocator]:
+        from garden.ir.lower import Lowerer
+
         return Lowerer(allocator, scratch, self.diagnostics).lower(self.check())
 
     def optimise(self, on_pass: Callable[[str, Ir[Allocator]], None] | None = None) -> Ir[Allocator]:
         """The IR after the passes of the optimisation level; `on_pass` sees it after each."""
         ir = self.lower()
         if not self._optimised and self.level > 0:
+            from garden.ir.passes import optimise
+
             try:
                 self._run("optimise", lambda _allocator, scratch: optimise(ir, scratch, on_pass=on_pass))
             except BaseException:
@@ -235,6 +239,8 @@ class Compilation(Closing):
         return self._code
 
     def _emit(self, allocator: Allocator, scratch: Allocator) -> Code[Allocator]:
+        from garden.bytecode.emit import Emitter
+
         return Emitter(allocator, scratch, optimise=self.level > 0, registers=self.registers).emit(self.optimise())
 
     def generate(self, make: Callable[[Ir[Allocator], Allocator], T]) -> T:

@@ -22,6 +22,9 @@ from allocators._mypyc import mypyc_attr
 REGISTERS: Final = 64
 #: How many arguments travel in registers.
 REGISTER_ARGUMENTS: Final = 32
+#: No instruction: what stands in place of the first opcode of a function that has become machine code while its program
+#: runs. The upper half of that word is its row.
+NATIVE: Final = 127
 
 # What an operand field holds.
 UNUSED: Final = 0

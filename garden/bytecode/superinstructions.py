@@ -28,9 +28,6 @@ from garden.bytecode import ops as bytecode
 #: The code of the first superinstruction, and how many codes there are.
 FIRST: Final = 128
 CODES: Final = 256
-#: What stands in place of the first opcode of a function that has been compiled to machine code while its program runs.
-#: The rest of that word is its row.
-NATIVE: Final = 127
 
 #: What many functions begin with: a condition under which they return.
 GUARDS: Final = tuple(

@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 from allocators import Allocator
 from garden.bytecode.ops import REGISTERS
-from garden.bytecode.regalloc import FEWEST_REGISTERS
 from garden.cli.program_file import ReadError, read_program
 from garden.cli.report import UsageError, fail, guarded, say, size_of
 from garden.errors import CompileError, EngineError
@@ -149,8 +148,11 @@ def _dump_pass(name: str, compilation: Compilation) -> None:
 def _with_compilation(options: argparse.Namespace, action: Callable[[argparse.Namespace, Compilation], int]) -> int:
     """Run a command on a program; report failures on standard error."""
     wished = options.registers if options.command == "dump" else None
-    if wished is not None and not FEWEST_REGISTERS <= wished <= REGISTERS:
-        return fail(f"the number of registers is from {FEWEST_REGISTERS} to {REGISTERS}, not {wished}", 2)
+    if wished is not None:
+        from garden.bytecode.regalloc import FEWEST_REGISTERS
+
+        if not FEWEST_REGISTERS <= wished <= REGISTERS:
+            return fail(f"the number of registers is from {FEWEST_REGISTERS} to {REGISTERS}, not {wished}", 2)
     try:
         plain = StageAllocators.of_specs(options.alloc)
     except ValueError as error:

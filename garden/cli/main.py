@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from garden.common import ENGINES
 from garden.output import OutputError, flush_stdout, write_stderr, write_stdout
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 COMMANDS = ("run", "build", "check", "dump", "doc", "cache")
 #: The exit code of a shell for a program that Ctrl-C ended.
@@ -88,7 +88,7 @@ def _carry_out(words: list[str], *, own_process: bool) -> int:
         write_stdout(f"{_version()}\n".encode())
         return 0
     try:
-        options = _parser().parse_args(words)
+        options = _parser(words[0] if words else "").parse_args(words)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 2
     if options.command == "doc":
@@ -110,11 +110,26 @@ def _is_global_option(word: str) -> bool:
     return word in ("-h", "--help", "-V", "--version")
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(wanted: str) -> argparse.ArgumentParser:
+    """What parses the command line. If `wanted` is a command, it knows no other: each takes its time to describe."""
     import argparse
 
     class Parser(argparse.ArgumentParser):
-        """Writes help to standard output, errors to standard error, even if the latter is closed."""
+        """Writes help to standard output, errors to standard error, even if the latter is closed.
+
+        Each option that is added is tried with a formatter; the usual one asks for the width of the terminal.
+        """
+
+        def __init__(self, **options: Any) -> None:
+            super().__init__(formatter_class=lambda prog: argparse.HelpFormatter(prog, width=80), **options)
+
+        def format_help(self) -> str:
+            self.formatter_class = argparse.HelpFormatter
+            return super().format_help()
+
+        def format_usage(self) -> str:
+            self.formatter_class = argparse.HelpFormatter
+            return super().format_usage()
 
         def print_help(self, file: object = None) -> None:
             write_stdout(self.format_help().encode())
@@ -125,27 +140,37 @@ def _parser() -> argparse.ArgumentParser:
 
     parser = Parser(prog="garden", description="Compiler and virtual machine for garden programs.")
     parser.add_argument("-V", "--version", action="store_true", help="show the version")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(prog="garden", dest="command", metavar="COMMAND", required=True)
+    for name in (wanted,) if wanted in COMMANDS else COMMANDS:
+        text, describe = _DESCRIPTIONS[name]
+        describe(commands.add_parser(name, help=text))
+    return parser
 
-    common = Parser(add_help=False)
-    common.add_argument("file", metavar="FILE", help="the program, or - for standard input")
-    common.add_argument("-O", dest="level", type=int, choices=(0, 1), default=1, help="optimisation level (default 1)")
-    common.add_argument(
+
+def _describe_program(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="the program, or - for standard input")
+    parser.add_argument("-O", dest="level", type=int, choices=(0, 1), default=1, help="optimisation level (default 1)")
+    parser.add_argument(
         "--alloc",
         metavar="STAGE=SPEC",
         action="append",
         default=[],
         help="take a stage's memory from this allocator, such as parse='limit(8M, arena(page))'; repeatable",
     )
-    common.add_argument("--alloc-stats", action="store_true", help="print what each stage took, to standard error")
+    parser.add_argument("--alloc-stats", action="store_true", help="print what each stage took, to standard error")
 
-    run = commands.add_parser("run", parents=[common], help="run a program")
+
+def _describe_run(run: argparse.ArgumentParser) -> None:
+    _describe_program(run)
     run.add_argument("-B", "--backtrace", action="store_true", help="with a trap, print the active functions")
     run.add_argument(
         "--heap-limit", metavar="SIZE", default=None, help="memory of the program, such as 64M (default 1G)"
     )
     run.add_argument(
-        "--stack-size", metavar="SIZE", default=None, help="stack, such as 1G (default 256M for jit, else 256K)"
+        "--stack-size",
+        metavar="SIZE",
+        default=None,
+        help="stack, such as 1G (default 256M, but 256K for interpreter and reference)",
     )
     run.add_argument(
         "--engine", choices=ENGINES, default="auto", help="what runs the program (default auto: the fastest)"
@@ -154,9 +179,16 @@ def _parser() -> argparse.ArgumentParser:
         "--perf-map", action="store_true", help="tell `perf` the names of functions in machine code (/tmp/perf-PID.map)"
     )
     run.add_argument("--time", action="store_true", help="say how long compiling and running took")
-    run.add_argument("-v", "--verbose", action="store_true", help="say which engines cannot run it, and why")
+    run.add_argument(
+        "-v",
+        "--verbose",
+        action="store_true",
+        help="say which engines cannot run it, and why; with --time, what happened when",
+    )
 
-    build = commands.add_parser("build", parents=[common], help="make an executable of a program")
+
+def _describe_build(build: argparse.ArgumentParser) -> None:
+    _describe_program(build)
     build.add_argument("-o", dest="output", metavar="OUT", required=True, help="the file to write")
     build.add_argument("--target", choices=TARGETS, default=None, help="where it shall run (default: here)")
     build.add_argument(
@@ -164,22 +196,37 @@ def _parser() -> argparse.ArgumentParser:
     )
     build.add_argument("--stack-size", metavar="SIZE", default=None, help="its stack, such as 1G (default 256M)")
 
-    check = commands.add_parser("check", parents=[common], help="report the errors in a program")
+
+def _describe_check(check: argparse.ArgumentParser) -> None:
+    _describe_program(check)
     check.add_argument("--json", action="store_true", help="print them as JSON, to standard output")
 
-    product = Parser(add_help=False)
-    product.add_argument("product", choices=DUMPS, metavar="{" + ",".join(DUMPS) + "}", help="what to print")
-    dump = commands.add_parser("dump", parents=[product, common], help="print what a stage makes of a program")
+
+def _describe_dump(dump: argparse.ArgumentParser) -> None:
+    dump.add_argument("product", choices=DUMPS, metavar="{" + ",".join(DUMPS) + "}", help="what to print")
+    _describe_program(dump)
     dump.add_argument("--pass", dest="pass_name", metavar="NAME", help="with ir: before and after one pass")
     dump.add_argument("--nodes", action="store_true", help="with types: the type of every node")
     dump.add_argument("--registers", type=int, metavar="N", help="with bytecode: use at most N registers (4 to 64)")
 
-    doc = commands.add_parser("doc", help="show what the standard packages have")
+
+def _describe_doc(doc: argparse.ArgumentParser) -> None:
     doc.add_argument("query", metavar="QUERY", nargs="?", help="a package, such as str, or a function, such as str.len")
 
-    cache = commands.add_parser("cache", help="show where machine code is kept, and how much")
+
+def _describe_cache(cache: argparse.ArgumentParser) -> None:
     cache.add_argument("--clear", action="store_true", help="remove it")
-    return parser
+
+
+#: What each command is for, and what adds its options to its parser.
+_DESCRIPTIONS: Final[dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]]] = {
+    "run": ("run a program", _describe_run),
+    "build": ("make an executable of a program", _describe_build),
+    "check": ("report the errors in a program", _describe_check),
+    "dump": ("print what a stage makes of a program", _describe_dump),
+    "doc": ("show what the standard packages have", _describe_doc),
+    "cache": ("show where machine code is kept, and how much", _describe_cache),
+}
 
 
 def _version() -> str:

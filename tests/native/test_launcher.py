@@ -221,7 +221,7 @@ def test_every_other_command_line_is_for_python(place: Place, words: list[str]) 
     done = place.process(*words)
     assert done.returncode == 7
     said = done.stdout.decode().split("environment\n")[0]
-    assert said == "\n".join(["python", "/bin/sh", str(place.python), "-P", "-m", "garden", *words, ""])
+    assert said == "\n".join(["python", "/bin/sh", str(place.python), "-P", "-c", "import garden.__main__", *words, ""])
 
 
 def test_files_named_like_commands_are_for_python_unless_run(place: Place) -> None:
@@ -575,7 +575,7 @@ def test_a_process_may_have_no_arguments(place: Place) -> None:
     status, output, _ = started(place, place.garden, "none")
     assert status == 7
     # Newer systems add an empty one.
-    assert output.split(b"environment\n")[0].split(b"\n")[3:6] == [b"-P", b"-m", b"garden"]
+    assert output.split(b"environment\n")[0].split(b"\n")[3:6] == [b"-P", b"-c", b"import garden.__main__"]
 
 
 @pytest.mark.parametrize("closed", ["0", "1", "2", "01", "12", "012"])

@@ -11,12 +11,9 @@ from garden.native.cache import Cache, digest
 from garden.native.codegen.body import field
 from garden.native.codegen.hosts import python_hosts
 from garden.native.codegen.module import RuntimeFunctions, module_text
-from garden.native.codegen.programs import NativeProgram
+from garden.native.codegen.programs import PREFIX, NativeProgram
 from garden.native.codegen.translate import Translator
 from garden.native.target import compile_text
-
-#: Begins the LLVM names of the program's functions.
-PREFIX = "g."
 
 #: Bytes of stack that are left for what does not look, and for each instruction of the IR, whose values may all be
 #: spilled in one frame after inlining.

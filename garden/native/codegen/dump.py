@@ -12,7 +12,8 @@ from typing import Final
 
 from allocators import Allocator
 from garden.ir.ir import Ir
-from garden.native.codegen.compiler import PREFIX, translate_program
+from garden.native.codegen.compiler import translate_program
+from garden.native.codegen.programs import PREFIX
 from garden.native.target import assembly_of
 
 _DEFINE: Final = "define "

@@ -40,7 +40,6 @@ from garden.bytecode.selection import DIRECT, INVERSE_JUMPS, JUMPS
 from garden.bytecode.superinstructions import (
     CODES,
     FIRST,
-    NATIVE,
     SUPERINSTRUCTIONS,
     Run,
     Step,
@@ -449,7 +448,7 @@ def interpreter_text(
     runs = [parse(text) for text in superinstructions]
     names = {entry.code: f"@op.{entry.name}" for entry in bytecode.OPS}
     names |= {code: f"@run.{code}" for code in range(FIRST, FIRST + len(runs))}
-    names[NATIVE] = "@native"
+    names[bytecode.NATIVE] = "@native"
     handlers = [Handler((Step(entry.code),), runtime).text(names[entry.code]) for entry in bytecode.OPS]
     handlers += [Handler(run, runtime).text(names[code]) for code, run in enumerate(runs, FIRST)]
     parts = [

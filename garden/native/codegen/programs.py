@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from garden.native.cache import Cache
     from garden.source import Source
 
+#: Begins the names of a program's functions and data in its object.
+PREFIX: Final = "g."
 _MAGIC: Final = b"garden program 1\n"
 
 

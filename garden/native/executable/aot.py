@@ -30,8 +30,9 @@ from garden.ir import ir as op
 from garden.ir.calls import instructions, reachable
 from garden.ir.ir import Ir
 from garden.native.cache import Cache
-from garden.native.codegen.compiler import PREFIX, compile_program
+from garden.native.codegen.compiler import compile_program
 from garden.native.codegen.hosts import native_call
+from garden.native.codegen.programs import PREFIX
 from garden.native.codegen.system_calls import CARRIED
 from garden.native.executable.system import host_object
 from garden.native.image.elf import (

@@ -11,6 +11,7 @@ import ctypes
 from typing import TYPE_CHECKING, Final
 
 from allocators.mapping import address_of_pages, map_pages
+from garden.native.codegen.programs import PREFIX
 from garden.native.context import FIELD
 from garden.native.run.machine import NativeMachine
 
@@ -58,7 +59,7 @@ class JitMachine(NativeMachine):
             strings = None
             if program.string_words:
                 words = ctypes.c_int64 * program.string_words
-                strings = memoryview(words.from_address(image.address("g.strings"))).cast("B").cast("q")
+                strings = memoryview(words.from_address(image.address(f"{PREFIX}strings"))).cast("B").cast("q")
             super().__init__(
                 image,
                 allocator,
@@ -167,7 +168,7 @@ def active_functions(symbols: Mapping[str, tuple[int, int]], stack: Stack, frame
 
     The program must have been compiled for it, so that every function keeps a frame pointer.
     """
-    functions = sorted([(address, size, name) for name, (address, size) in symbols.items() if name.startswith("g.")])
+    functions = sorted([(address, size, name) for name, (address, size) in symbols.items() if name.startswith(PREFIX)])
     low, high = stack.start, stack.end
     names: list[str] = []
     words = memoryview((ctypes.c_int64 * ((high - low) // 8)).from_address(low)).cast("B").cast("q")
@@ -191,7 +192,7 @@ def _name_at(functions: list[tuple[int, int, str]], address: int) -> str:
     """The garden name of the function that an address lies in, empty where it lies in none."""
     for start, size, name in functions:
         if start <= address < start + size:
-            return name.removeprefix("g.").rpartition(".")[0]
+            return name.removeprefix(PREFIX).rpartition(".")[0]
     return ""
 
 

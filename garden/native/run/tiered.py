@@ -24,9 +24,9 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from garden.bytecode.code import FUNCTION_FIRST
-from garden.bytecode.superinstructions import NATIVE as NATIVE_CODE
+from garden.bytecode.ops import NATIVE as NATIVE_CODE
 from garden.errors import ImageError
-from garden.native.codegen.compiler import PREFIX
+from garden.native.codegen.programs import PREFIX
 from garden.native.context import FIELD
 from garden.native.image.load import Image
 from garden.native.run.interpreter_machine import InterpreterMachine

@@ -1,12 +1,14 @@
-"""The process of the command becomes the program that it is to run, and nobody can tell."""
+"""What a run leaves for the next one, and that nobody can tell which run it is."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,8 +25,6 @@ Write = Callable[[str], str]
 
 pytestmark = pytest.mark.skipif(host_target() is None, reason="there is no machine code for this system")
 
-#: Shows by `/proc` whose process it is, from outside, while it waits for its reader.
-ENDLESS = 'import "io"\nfn f(n:Int) { io.println(n) f(n + 1) }\nf(0)\n'
 SUM = 'import "io"\nfn sum(n:Int) Int { match { n == 0 { 0 } { n + sum(n - 1) } } }\nio.println(sum(9))\n'
 TRAP = 'import "io"\nio.println("before")\nfn half(n:Int) Int {\n\t10 / n\n}\nhalf(0)\n'
 WRONG = "1 + true\n"
@@ -63,49 +63,63 @@ def test_cold_and_warm_say_what_the_reference_engine_says(write: Write, text: st
         assert run("--engine", "jit", path) == expected
 
 
-def test_python_is_gone_while_the_program_runs(write: Write) -> None:
-    path = write(ENDLESS)
-    for _ in range(2):
-        with child(command(path), stdout=subprocess.PIPE, text=True) as process:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "0\n"
-            mapped = Path(f"/proc/{process.pid}/maps").read_text()
-            process.stdout.close()
-            # What a shell has for a program whose reader has gone.
-            assert process.wait(60) == 141
-        assert os.path.realpath(sys.executable) not in mapped
+def executables(tmp_path: Path) -> list[str]:
+    return [file.name for file in (tmp_path / "cache").glob("*.program")]
 
 
-def test_a_cached_program_is_executed_from_its_file(write: Write, tmp_path: Path) -> None:
-    path = write(ENDLESS)
-    seen = []
-    for _ in range(2):
-        with child(command(path), stdout=subprocess.PIPE, text=True) as process:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "0\n"
-            seen.append(os.readlink(f"/proc/{process.pid}/exe"))
-    (program,) = (tmp_path / "cache").glob("*.program")
-    assert seen[1] == str(program)
-
-
-@pytest.mark.parametrize("content", [b"", b"no executable", b"\x7fELF"])
-def test_a_cached_program_that_the_system_refuses_is_made_again(write: Write, tmp_path: Path, content: bytes) -> None:
+def test_the_first_run_loads_no_llvm_and_the_second_leaves_an_executable(write: Write, tmp_path: Path) -> None:
+    # What is not installed is made once.
+    assert run("--engine", "interpreter", write(TRAP))[1] == "before\n"
     path = write(SUM)
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", *command(path)[1:]], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout == "45\n"
+    assert "garden.native.run.tiered" in done.stderr
+    assert "llvmlite" not in done.stderr
+    assert executables(tmp_path) == []
     assert run(path) == (0, "45\n", "")
-    (program,) = (tmp_path / "cache").glob("*.program")
-    whole = program.read_bytes()
-    program.write_bytes(content)
-    assert run(path) == (0, "45\n", "")
-    assert program.read_bytes() == whole
+    assert len(executables(tmp_path)) == 1
+
+
+def test_a_run_that_takes_long_changes_over_and_leaves_an_executable(write: Write, tmp_path: Path) -> None:
+    long = "fn loop(n:Int a:Int) Int { match { n == 0 { a } { loop(n - 1 (a * 31 + n) % 1000003) } } }\n"
+    # What is not installed is made once.
+    assert run("--engine", "jit", write(TRAP))[1] == "before\n"
+    path = write(f'import "io"\n{long}io.println(loop(200000000 1))\n')
+    status, out, err = run("--time", "--verbose", path)
+    assert (status, err.count("\n")) == (0, len(err.splitlines()))
+    events = [line.partition("ms: ")[2] for line in err.splitlines() if "ms: " in line]
+    assert events[:4] == ["interpreted", "compiling", "compiled", "changed over to machine code"]
+    assert set(events[4:]) == {"kept for the next run", "ended"}
+    program = tmp_path / "cache" / executables(tmp_path)[-1]
+    for kept in (tmp_path / "cache").glob("*.program"):
+        program = max(program, kept, key=lambda file: file.stat().st_mtime_ns)
+    assert subprocess.run([program], capture_output=True, text=True, check=True, timeout=60).stdout == out
+
+
+def test_ctrl_c_ends_it_whatever_runs(write: Write) -> None:
+    say = "fn say(n:Int) Int { match { n == 0 { 0 } { io.println(n) say(n - 1) } } }\n"
+    path = write(f'import "io"\n{say}fn f(n:Int) Int {{ match {{ n == -1 {{ 0 }} {{ f(n + 1) }} }} }}\nf(say(9000))\n')
+    for delay in (0.0, 0.05, 0.5):
+        with child(command(path), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            assert process.stdout.readline() == "9000\n"
+            # Interpreted, being compiled, machine code.
+            time.sleep(delay)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(60) == 1
+            assert "T0007: interrupted" in process.stderr.read()
 
 
 def test_the_key_is_what_the_documentation_says(write: Write, tmp_path: Path) -> None:
     path = write(SUM)
-    assert run("-O0", path) == (0, "45\n", "")
+    assert run("-O0", "--engine", "jit", path) == (0, "45\n", "")
     parts = [b"executable", str(host_target()).encode(), b"0", fingerprint(), os.fsencode(path), SUM.encode()]
     data = b"".join(len(part).to_bytes(8, "little") + part for part in parts)
     key = hashlib.blake2b(data, digest_size=32).hexdigest()
-    assert [file.name for file in (tmp_path / "cache").glob("*.program")] == [f"{key}.program"]
+    assert executables(tmp_path) == [f"{key}.program"]
 
 
 def test_an_installed_package_and_no_source_tree_has_a_build_id() -> None:
