@@ -1,4 +1,7 @@
-"""How long the `garden` command takes to start: an empty program, beside Python itself and other languages."""
+"""How long the `garden` command takes to start: an empty program, beside Python itself and other languages.
+
+And what a program that runs for seconds takes when it is new, beside its machine code that is there already.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,11 @@ from benchmarks.processes import Command
 
 SOURCES = Path(__file__).parent / "languages"
 PYTHON = "python -c pass"
+_TIMES = 600
+_LONG = f"""
+fn repeat(n:Int sum:Int) Int {{ match {{ n == 0 {{ sum }} {{ repeat(n - 1 sum + tak(24 16 8)) }} }} }}
+repeat({_TIMES} 0)
+"""
 OTHERS = (
     ("luajit", ".lua", "apt install luajit"),
     ("bun", ".js", "npm install -g bun"),
@@ -49,8 +57,9 @@ def run(*, rounds: int, scale: float, output: Path | None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         starts = _starts(Path(folder))
         for start in starts:
-            # Caches are filled, those of the system too.
-            start.sample()
+            # Caches are filled, those of the system too: the second run of a program leaves machine code.
+            for _ in range(3):
+                start.sample()
             start.samples.clear()
         for number in range(rounds):
             for start in starts:
@@ -66,17 +75,43 @@ def run(*, rounds: int, scale: float, output: Path | None) -> None:
         figures[start.name] = {"ms": round(elapsed, 2), "processor_ms": round(busy, 2)}
     print(f"ms of an empty program, and ratio to `{PYTHON}`")
     print_table(("", "elapsed", "ratio", "processor", "ratio"), rows)
+    with tempfile.TemporaryDirectory() as folder:
+        known, new = _long(Path(folder), max(1, rounds // 8))
+    figures["a long program, known"] = {"ms": round(known, 1)}
+    figures["a long program, new"] = {"ms": round(new, 1)}
+    print(f"\nms of tak(24 16 8) {_TIMES} times: {known:.0f} where it is known, {new:.0f} where it is new")
+    print(f"{new - 1.3 * known:.0f} ms more than 1.3 times the first")
     if output is not None:
         data: dict[str, Any] = {"environment": environment(), "rounds": rounds, "starts": figures}
         write_flavour(output / "startup.json", data)
 
 
-def _starts(folder: Path) -> list[Start]:
+def _long(folder: Path, rounds: int) -> tuple[float, float]:
+    """The medians, in ms, of a program that runs for seconds: of known ones, and of new ones."""
+    where, run = _command(folder)
+    function = (SOURCES / "tak.garden").read_text().partition("\n\n")[0]
+    path = folder / "long.garden"
+    samples: dict[bool, list[float]] = {False: [], True: []}
+    for number in range(rounds):
+        path.write_text(f"# {number}\n{function}\n{_LONG}")
+        for is_known in (False, True):
+            samples[is_known].append(Command([*run, "run", str(path)], where).times()[0])
+            progress(2 * number + is_known + 1, 2 * rounds)
+    return statistics.median(samples[True]) * 1e3, statistics.median(samples[False]) * 1e3
+
+
+def _command(folder: Path) -> tuple[dict[str, str], list[str]]:
+    """The environment and the words of the command as it is installed, or of the module where it is not."""
     # The same garden as is imported here, wherever the benchmark is run.
     root = Path(garden.__file__).parent.parent
     installed = root == Path(sysconfig.get_path("purelib"))
     where = {"GARDEN_CACHE_DIR": str(folder / "cache"), **({} if installed else {"PYTHONPATH": str(root)})}
-    module = [sys.executable, "-P", "-m", "garden"]
+    script = Path(sys.executable).with_name("garden")
+    return where, [str(script)] if installed and script.exists() else [sys.executable, "-P", "-m", "garden"]
+
+
+def _starts(folder: Path) -> list[Start]:
+    where, run = _command(folder)
     program = SOURCES / "empty.garden"
 
     def always(*words: str) -> Callable[[], Command]:
@@ -85,26 +120,24 @@ def _starts(folder: Path) -> list[Start]:
 
     def of_new_text() -> Command:
         new.write_text(f"# {next(number)}\n")
-        return Command([*module, "run", str(new)], where)
+        return Command([*run, "run", str(new)], where)
 
     def without_cache() -> Command:
         shutil.rmtree(folder / "cache of one run", ignore_errors=True)
-        return Command([*module, "run", str(program)], {**where, "GARDEN_CACHE_DIR": str(folder / "cache of one run")})
+        return Command([*run, "run", str(program)], {**where, "GARDEN_CACHE_DIR": str(folder / "cache of one run")})
 
     new = folder / "new.garden"
     number = count()
     starts = [Start(PYTHON, always(sys.executable, "-c", "pass"))]
-    script = Path(sys.executable).with_name("garden")
-    if installed and script.exists():
-        starts.append(Start("garden run", always(str(script), "run", str(program))))
     starts += [
-        Start("python -m garden run", always(*module, "run", str(program))),
+        Start("garden run", always(*run, "run", str(program))),
         Start("garden run, another program each time", of_new_text),
         Start("garden run, empty cache", without_cache),
-        Start("garden check", always(*module, "check", str(program))),
+        Start("garden check", always(*run, "check", str(program))),
+        Start("python -m garden run", always(sys.executable, "-P", "-m", "garden", "run", str(program))),
     ]
     native = folder / "executable"
-    built = Command([*module, "build", str(program), "-o", str(native)], where)
+    built = Command([*run, "build", str(program), "-o", str(native)], where)
     if subprocess.run(built.words, env=built.environment).returncode == 0:
         starts.append(Start("what garden build makes", always(str(native))))
     for name, suffix, how in OTHERS:

@@ -7,6 +7,7 @@ is kept twice: as an executable, which the launcher starts without Python, and a
 
 from __future__ import annotations
 
+import gc
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -58,6 +59,7 @@ def run_program(options: argparse.Namespace, compilation: Compilation) -> int:
                 except OSError as error:
                     return fail(f"cannot write {error.filename}: {error.strerror}", 1)
         compiled = perf_counter()
+        gc.enable()
         try:
             machine.run()
         except Trap as trap:
