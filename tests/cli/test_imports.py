@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import garden
+from garden.native.target import host_target
 
 #: Used by `dump`, and by options that print figures.
 PRINTERS = {
@@ -35,11 +36,35 @@ ENGINES = {
     "llvmlite",
 }
 
+#: Used by options, or by what only writes reports.
+SELDOM = {
+    "allocators.adaptors.metric",
+    "allocators.report",
+    "allocators.spec",
+    "ipaddress",
+    "json",
+    "pathlib",
+    "shutil",
+    "threading",
+    "urllib.parse",
+}
+#: Used to make bytecode and machine code.
+BACK = {"garden.bytecode.emit", "garden.ir.passes", "garden.native.cache"}
+#: Used to make machine code, which the interpreter is already.
+COMPILER = {
+    "garden.bytecode.superinstructions",
+    "garden.native.codegen.compiler",
+    "garden.native.codegen.interpreter",
+    "llvmlite",
+}
+
 _COMMAND = """\
 import sys
+# An editable install has a finder that loads some already.
+before = set(sys.modules)
 from garden.cli.main import main
 status = main(sys.argv[1:])
-print(*sys.modules, file=sys.stderr)
+print(*set(sys.modules) - before, file=sys.stderr)
 sys.exit(status)
 """
 
@@ -47,23 +72,30 @@ sys.exit(status)
 @pytest.mark.parametrize(
     ("words", "unused"),
     [
-        (["check"], PRINTERS | ENGINES),
-        (["run", "--engine", "reference"], PRINTERS | {"llvmlite", "garden.native.codegen.interpreter"}),
+        (["check"], PRINTERS | ENGINES | SELDOM | BACK),
+        (["run", "--engine", "reference"], PRINTERS | SELDOM | COMPILER),
+        pytest.param(
+            ["run", "--engine", "interpreter"],
+            PRINTERS | SELDOM | COMPILER,
+            marks=pytest.mark.skipif(host_target() is None, reason="there is no machine code for this system"),
+        ),
     ],
 )
 def test_a_command_loads_nothing_that_only_others_use(words: list[str], unused: set[str], tmp_path: Path) -> None:
     program = tmp_path / "program.garden"
     program.write_text('import "io"\nio.println("shown")\n')
     environment = {**os.environ, "PYTHONPATH": str(Path(garden.__file__).parent.parent)}
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", _COMMAND, *words, str(program)],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-        env=environment,
-    )
+    # The first time, what is not installed of the interpreter is made.
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", _COMMAND, *words, str(program)],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+            env=environment,
+        )
     assert done.stdout == ("shown\n" if words[0] == "run" else "")
     loaded = set(done.stderr.split())
     assert "garden.pipeline" in loaded
-    assert not loaded & unused
+    assert sorted(loaded & unused) == []
