@@ -156,11 +156,11 @@ def test_a_reader_that_has_gone_means_the_same() -> None:
 
 
 @needs_launcher
-def test_the_second_start_has_no_python_in_it() -> None:
+def test_the_start_of_what_has_machine_code_has_no_python_in_it() -> None:
     Path("program.garden").write_text(ENDLESS)
     seen = []
-    for _ in range(2):
-        with child([COMMAND, "run", "program.garden"], stdout=subprocess.PIPE) as process:
+    for more in (["--engine", "jit"], []):
+        with child([COMMAND, "run", *more, "program.garden"], stdout=subprocess.PIPE) as process:
             assert process.stdout.readline() == b"0\n"
             seen.append(os.readlink(f"/proc/{process.pid}/exe"))
     (program,) = Path("cache").glob("*.program")

@@ -157,7 +157,7 @@ def test_command_lines_mean_the_same_as_to_the_parser_in_python(
     place: Place, capsys: pytest.CaptureFixture[str]
 ) -> None:
     place.keep()
-    parser = _parser()
+    parser = _parser("run")
     became = 0
     for line in command_lines():
         words = [word.replace("FILE", str(place.source)) for word in line]
@@ -240,7 +240,7 @@ def test_python_is_given_what_the_launcher_was_given(place: Place) -> None:
             options: dict[str, Any] = {"env": environment, "pass_fds": pass_fds, "cwd": place.folder}
             launched = place.process(*words, **options)
             direct = subprocess.run(
-                [place.python, "-P", "-m", "garden", *words], capture_output=True, timeout=60, **options
+                [place.python, "-P", "-c", "import garden.__main__", *words], capture_output=True, timeout=60, **options
             )
             assert launched.stdout == direct.stdout
             assert launched.returncode == 7
@@ -582,7 +582,7 @@ def test_a_process_may_have_no_arguments(place: Place) -> None:
 def test_streams_that_are_closed_stay_closed(place: Place, closed: str) -> None:
     place.keep()
     assert started(place, place.garden, closed, "run", place.source) == started(place, place.program, closed)
-    direct = started(place, place.python, closed, "-P", "-m", "garden", "-V")
+    direct = started(place, place.python, closed, "-P", "-c", "import garden.__main__", "-V")
     assert started(place, place.garden, closed, "-V") == direct
 
 
@@ -604,7 +604,16 @@ def test_the_launcher_for_aarch64_does_the_same_in_an_emulator(place: Place) -> 
         else:
             assert done.returncode == 7
             said = done.stdout.split(b"environment\n")[0].decode()
-            expected = ["python", "/bin/sh", str(place.python), "-P", "-m", "garden", *map(str, more), ""]
+            expected = [
+                "python",
+                "/bin/sh",
+                str(place.python),
+                "-P",
+                "-c",
+                "import garden.__main__",
+                *map(str, more),
+                "",
+            ]
             assert said == "\n".join(expected)
         return tried
 

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from garden.native.codegen.programs import NativeProgram
 
 _WORD: Final = struct.Struct("<q")
+_MOST: Final = (1 << 63) - 1
 #: The sections of the object of what an executable carries.
 _WORDS: Final = 1
 _TEXTS: Final = 2
@@ -113,9 +114,9 @@ def link_program(
     object_file = parse(program.object)
     text, name, widths = source.text, source.name.encode(errors="backslashreplace"), _widths(source.text)
     numbers = {
-        "stack_bytes": max(stack_bytes, 2 * program.reserve) + 4095 & -4096,
+        "stack_bytes": min(max(stack_bytes, 2 * program.reserve) + 4095, _MOST) & -4096,
         "reserve": program.reserve,
-        "heap_limit": heap_limit,
+        "heap_limit": min(heap_limit, _MOST),
         "constant_words": program.string_words,
         "source_bytes": len(text),
         "name_bytes": len(name),
