@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from allocators import Allocator
 from garden.bytecode.ops import REGISTERS
 from garden.cli.program_file import ReadError, read_program
 from garden.cli.report import UsageError, fail, guarded, say, size_of
 from garden.errors import CompileError, EngineError
-from garden.ir.ir import Ir
 from garden.output import write_stdout
 from garden.pipeline import Compilation, StageAllocators
 from garden.std import STANDARD
 from garden.vm.heap import DEFAULT_LIMIT
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+
+    from allocators import Allocator
+    from garden.ir.ir import Ir
 
 
 def run(options: argparse.Namespace) -> int:

@@ -36,13 +36,16 @@ ENGINES = {
     "llvmlite",
 }
 
-#: Used by options, or by what only writes reports.
+#: Used by options, by command lines that are not plain, or by what only writes reports.
 SELDOM = {
     "allocators.adaptors.metric",
     "allocators.report",
     "allocators.spec",
+    "argparse",
+    "gettext",
     "ipaddress",
     "json",
+    "locale",
     "pathlib",
     "shutil",
     "threading",

@@ -157,7 +157,7 @@ def test_command_lines_mean_the_same_as_to_the_parser_in_python(
     place: Place, capsys: pytest.CaptureFixture[str]
 ) -> None:
     place.keep()
-    parser = _parser()
+    parser = _parser("")
     became = 0
     for line in command_lines():
         words = [word.replace("FILE", str(place.source)) for word in line]
