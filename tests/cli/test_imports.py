@@ -75,7 +75,7 @@ sys.exit(status)
 @pytest.mark.parametrize(
     ("words", "unused"),
     [
-        (["check"], PRINTERS | ENGINES | SELDOM | BACK),
+        (["check"], PRINTERS | ENGINES | SELDOM | BACK | {"ctypes"}),
         (["run", "--engine", "reference"], PRINTERS | SELDOM | COMPILER),
         pytest.param(
             ["run", "--engine", "interpreter"],
