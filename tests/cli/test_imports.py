@@ -52,7 +52,7 @@ SELDOM = {
     "urllib.parse",
 }
 #: Used to make bytecode and machine code.
-BACK = {"garden.bytecode.emit", "garden.ir.passes", "garden.native.cache"}
+BACK = {"garden.bytecode.emit", "garden.bytecode.ops", "garden.ir.passes", "garden.native.cache"}
 #: Used to make machine code, which the interpreter is already.
 COMPILER = {
     "garden.bytecode.superinstructions",
