@@ -23,11 +23,11 @@ Costs: one object a block. `Block.view` makes a memoryview, about 100 ns from in
 
 from __future__ import annotations
 
-import ctypes
 from operator import index as plain_int
 from typing import TYPE_CHECKING, Final, SupportsIndex
 
 from allocators._mypyc import i64, mypyc_attr
+from allocators.address import address_of_buffer
 from allocators.errors import MisuseError
 from allocators.layout import Layout, number_text
 from allocators.uncopyable import Uncopyable
@@ -46,7 +46,7 @@ def address_of(view: memoryview) -> int:
     """The address of the first byte of a writable, contiguous view; `DANGLING` for an empty one."""
     if view.nbytes == 0:
         return DANGLING
-    return ctypes.addressof(ctypes.c_char.from_buffer(view))
+    return address_of_buffer(view)
 
 
 @mypyc_attr(native_class=True)

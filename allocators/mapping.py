@@ -1,15 +1,16 @@
 """Mapping: maps and protects pages of the operating system. `PageAlloc` is the allocator on top.
 
-Imports nothing else of this package: the `garden` command loads no more of it at start-up.
+Loads `ctypes` only to protect pages, since every `garden` command maps some.
 """
 # Not compiled: it is not worth the time that compiling takes.
 
 from __future__ import annotations
 
-import ctypes
 import mmap
 import sys
 from typing import Final
+
+from allocators.address import address_of_buffer
 
 PAGE_SIZE: Final[int] = mmap.PAGESIZE
 
@@ -38,11 +39,13 @@ def map_pages(size: int) -> mmap.mmap:
 
 def address_of_pages(mapping: mmap.mmap) -> int:
     """The address of the first byte."""
-    return ctypes.addressof(ctypes.c_char.from_buffer(mapping))
+    return address_of_buffer(mapping)
 
 
 def protect_pages(address: int, size: int, protection: int) -> None:
     """Allow only the accesses in `protection`, a value of `PROTECTIONS`. Raises OSError if the OS refuses."""
+    import ctypes
+
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.mprotect(ctypes.c_void_p(address), ctypes.c_size_t(size), protection) != 0:
         error = ctypes.get_errno()

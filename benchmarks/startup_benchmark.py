@@ -134,6 +134,7 @@ def _starts(folder: Path) -> list[Start]:
         Start("garden run, another program each time", of_new_text),
         Start("garden run, empty cache", without_cache),
         Start("garden check", always(*run, "check", str(program))),
+        Start("garden run --engine interpreter", always(*run, "run", "--engine", "interpreter", str(program))),
         Start("python -m garden run", always(sys.executable, "-P", "-m", "garden", "run", str(program))),
     ]
     native = folder / "executable"

@@ -8,14 +8,12 @@ far as one asks, and owns what they make. Scratch is reset after each stage, whe
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from allocators import Allocator, Arena, MisuseError, PageAlloc, Resettable
 from allocators._mypyc import mypyc_attr
 from allocators.base import close_parent
 from allocators.closing import Closing
-from garden.bytecode.code import Code
-from garden.bytecode.ops import REGISTERS
 from garden.diagnostics import Diagnostic
 from garden.errors import CompileError
 from garden.host import Package
@@ -25,6 +23,9 @@ from garden.syntax.ast import Ast
 from garden.syntax.parser import Parser
 from garden.types.checker import Checker
 from garden.types.program import CheckedProgram
+
+if TYPE_CHECKING:
+    from garden.bytecode.code import Code
 
 T = TypeVar("T")
 
@@ -113,7 +114,7 @@ class Compilation(Closing):
     Each method runs its stage, and those before it that have not run yet, once; asking again gives the same product.
     A stage that needs a valid program raises `CompileError` where there are diagnostics. A stage that runs out of
     memory raises `AllocError`, keeps nothing, and can be tried again; `stage` says which it was. Bytecode uses at
-    most `registers` registers.
+    most `registers` registers, or all of them.
     """
 
     __slots__ = (
@@ -138,7 +139,7 @@ class Compilation(Closing):
         packages: Mapping[str, Package],
         *,
         level: int = 1,
-        registers: int = REGISTERS,
+        registers: int | None = None,
     ) -> None:
         if level not in LEVELS:
             raise ValueError("the levels of optimisation are 0 and 1")
@@ -240,8 +241,10 @@ class Compilation(Closing):
 
     def _emit(self, allocator: Allocator, scratch: Allocator) -> Code[Allocator]:
         from garden.bytecode.emit import Emitter
+        from garden.bytecode.ops import REGISTERS
 
-        return Emitter(allocator, scratch, optimise=self.level > 0, registers=self.registers).emit(self.optimise())
+        registers = REGISTERS if self.registers is None else self.registers
+        return Emitter(allocator, scratch, optimise=self.level > 0, registers=registers).emit(self.optimise())
 
     def generate(self, make: Callable[[Ir[Allocator], Allocator], T]) -> T:
         """What `make` makes of the optimised IR, with scratch memory, as the stage `native`.

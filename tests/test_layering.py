@@ -34,7 +34,7 @@ LAYERS = (
 )
 # Inside `allocators`.
 ALLOCATOR_LAYERS = (
-    ("allocators._mypyc", "allocators.errors", "allocators.protocol", "allocators.uncopyable"),
+    ("allocators._mypyc", "allocators.address", "allocators.errors", "allocators.protocol", "allocators.uncopyable"),
     ("allocators.layout",),
     ("allocators.block",),
 )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
+from typing import TYPE_CHECKING
 
 from garden.native.cache import Cache
 from garden.output import write_stdout
+
+if TYPE_CHECKING:
+    import argparse
 
 
 def cache(options: argparse.Namespace) -> int:

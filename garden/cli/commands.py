@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from allocators import Allocator
-from garden.bytecode.ops import REGISTERS
 from garden.cli.program_file import ReadError, read_program
 from garden.cli.report import UsageError, fail, guarded, say, size_of
 from garden.errors import CompileError, EngineError
-from garden.ir.ir import Ir
 from garden.output import write_stdout
 from garden.pipeline import Compilation, StageAllocators
 from garden.std import STANDARD
 from garden.vm.heap import DEFAULT_LIMIT
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+
+    from allocators import Allocator
+    from garden.ir.ir import Ir
 
 
 def run(options: argparse.Namespace) -> int:
@@ -149,6 +152,7 @@ def _with_compilation(options: argparse.Namespace, action: Callable[[argparse.Na
     """Run a command on a program; report failures on standard error."""
     wished = options.registers if options.command == "dump" else None
     if wished is not None:
+        from garden.bytecode.ops import REGISTERS
         from garden.bytecode.regalloc import FEWEST_REGISTERS
 
         if not FEWEST_REGISTERS <= wished <= REGISTERS:
@@ -165,8 +169,7 @@ def _with_compilation(options: argparse.Namespace, action: Callable[[argparse.Na
     source = options.program.source
     with plain:
         allocators = plain.metered() if options.alloc_stats else plain
-        registers = REGISTERS if wished is None else wished
-        with Compilation(source, allocators, STANDARD, level=options.level, registers=registers) as compilation:
+        with Compilation(source, allocators, STANDARD, level=options.level, registers=wished) as compilation:
             status = guarded(lambda: action(options, compilation), source, lambda: compilation.stage)
         if options.alloc_stats:
             from garden.cli.stats import stats_table

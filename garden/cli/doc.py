@@ -6,15 +6,19 @@ name of a function wherever it is (`len`). Without one, the packages are listed.
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from allocators.report.table import table
 from allocators.spelling import closest
 from garden.cli.report import fail
-from garden.host import HostFunction, Package
 from garden.output import write_stdout
 from garden.std import STANDARD
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+    from garden.host import HostFunction, Package
 
 
 def doc(options: argparse.Namespace) -> int:

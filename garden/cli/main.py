@@ -9,12 +9,15 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
+from garden.cli.plain import PlainParser
 from garden.common import ENGINES
 from garden.output import OutputError, flush_stdout, write_stderr, write_stdout
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Sequence
+
+    AnyParser = argparse.ArgumentParser | PlainParser
 
 COMMANDS = ("run", "build", "check", "dump", "doc", "cache")
 #: The exit code of a shell for a program that Ctrl-C ended.
@@ -87,10 +90,12 @@ def _carry_out(words: list[str], *, own_process: bool) -> int:
     if words and words[0] in ("-V", "--version"):
         write_stdout(f"{_version()}\n".encode())
         return 0
-    try:
-        options = _parser(words[0] if words else "").parse_args(words)
-    except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else 2
+    options = _plain_options(words)
+    if options is None:
+        try:
+            options = _parser(words[0] if words else "").parse_args(words)
+        except SystemExit as stop:
+            return stop.code if isinstance(stop.code, int) else 2
     if options.command == "doc":
         from garden.cli.doc import doc
 
@@ -108,6 +113,18 @@ def _carry_out(words: list[str], *, own_process: bool) -> int:
 
 def _is_global_option(word: str) -> bool:
     return word in ("-h", "--help", "-V", "--version")
+
+
+def _plain_options(words: list[str]) -> Any:
+    """What a command line means, if that takes no argparse; else None."""
+    if not words or words[0] not in COMMANDS:
+        return None
+    parser = PlainParser()
+    _DESCRIPTIONS[words[0]][1](parser)
+    options = parser.parse(words[1:])
+    if options is not None:
+        options.command = words[0]
+    return options
 
 
 def _parser(wanted: str) -> argparse.ArgumentParser:
@@ -147,7 +164,7 @@ def _parser(wanted: str) -> argparse.ArgumentParser:
     return parser
 
 
-def _describe_program(parser: argparse.ArgumentParser) -> None:
+def _describe_program(parser: AnyParser) -> None:
     parser.add_argument("file", metavar="FILE", help="the program, or - for standard input")
     parser.add_argument("-O", dest="level", type=int, choices=(0, 1), default=1, help="optimisation level (default 1)")
     parser.add_argument(
@@ -160,7 +177,7 @@ def _describe_program(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--alloc-stats", action="store_true", help="print what each stage took, to standard error")
 
 
-def _describe_run(run: argparse.ArgumentParser) -> None:
+def _describe_run(run: AnyParser) -> None:
     _describe_program(run)
     run.add_argument("-B", "--backtrace", action="store_true", help="with a trap, print the active functions")
     run.add_argument(
@@ -187,7 +204,7 @@ def _describe_run(run: argparse.ArgumentParser) -> None:
     )
 
 
-def _describe_build(build: argparse.ArgumentParser) -> None:
+def _describe_build(build: AnyParser) -> None:
     _describe_program(build)
     build.add_argument("-o", dest="output", metavar="OUT", required=True, help="the file to write")
     build.add_argument("--target", choices=TARGETS, default=None, help="where it shall run (default: here)")
@@ -197,12 +214,12 @@ def _describe_build(build: argparse.ArgumentParser) -> None:
     build.add_argument("--stack-size", metavar="SIZE", default=None, help="its stack, such as 1G (default 256M)")
 
 
-def _describe_check(check: argparse.ArgumentParser) -> None:
+def _describe_check(check: AnyParser) -> None:
     _describe_program(check)
     check.add_argument("--json", action="store_true", help="print them as JSON, to standard output")
 
 
-def _describe_dump(dump: argparse.ArgumentParser) -> None:
+def _describe_dump(dump: AnyParser) -> None:
     dump.add_argument("product", choices=DUMPS, metavar="{" + ",".join(DUMPS) + "}", help="what to print")
     _describe_program(dump)
     dump.add_argument("--pass", dest="pass_name", metavar="NAME", help="with ir: before and after one pass")
@@ -210,16 +227,16 @@ def _describe_dump(dump: argparse.ArgumentParser) -> None:
     dump.add_argument("--registers", type=int, metavar="N", help="with bytecode: use at most N registers (4 to 64)")
 
 
-def _describe_doc(doc: argparse.ArgumentParser) -> None:
+def _describe_doc(doc: AnyParser) -> None:
     doc.add_argument("query", metavar="QUERY", nargs="?", help="a package, such as str, or a function, such as str.len")
 
 
-def _describe_cache(cache: argparse.ArgumentParser) -> None:
+def _describe_cache(cache: AnyParser) -> None:
     cache.add_argument("--clear", action="store_true", help="remove it")
 
 
 #: What each command is for, and what adds its options to its parser.
-_DESCRIPTIONS: Final[dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]]] = {
+_DESCRIPTIONS: Final[dict[str, tuple[str, Callable[[AnyParser], None]]]] = {
     "run": ("run a program", _describe_run),
     "build": ("make an executable of a program", _describe_build),
     "check": ("report the errors in a program", _describe_check),

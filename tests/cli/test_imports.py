@@ -36,20 +36,23 @@ ENGINES = {
     "llvmlite",
 }
 
-#: Used by options, or by what only writes reports.
+#: Used by options, by command lines that are not plain, or by what only writes reports.
 SELDOM = {
     "allocators.adaptors.metric",
     "allocators.report",
     "allocators.spec",
+    "argparse",
+    "gettext",
     "ipaddress",
     "json",
+    "locale",
     "pathlib",
     "shutil",
     "threading",
     "urllib.parse",
 }
 #: Used to make bytecode and machine code.
-BACK = {"garden.bytecode.emit", "garden.ir.passes", "garden.native.cache"}
+BACK = {"garden.bytecode.emit", "garden.bytecode.ops", "garden.ir.passes", "garden.native.cache"}
 #: Used to make machine code, which the interpreter is already.
 COMPILER = {
     "garden.bytecode.superinstructions",
@@ -72,7 +75,7 @@ sys.exit(status)
 @pytest.mark.parametrize(
     ("words", "unused"),
     [
-        (["check"], PRINTERS | ENGINES | SELDOM | BACK),
+        (["check"], PRINTERS | ENGINES | SELDOM | BACK | {"ctypes"}),
         (["run", "--engine", "reference"], PRINTERS | SELDOM | COMPILER),
         pytest.param(
             ["run", "--engine", "interpreter"],
