@@ -96,11 +96,17 @@ def tiered_machine(
     if target is None:
         return None
     from garden.native.image.load import Image
+    from garden.native.prebuilt import is_installed
     from garden.native.run.interpreter_machine import interpreter_object
     from garden.native.run.jit import STACK_BYTES, externals
     from garden.native.run.tiered import TieredMachine
 
     cache = Cache()
+    mark = _mark(compilation, target)
+    is_known = cache.load(mark) is not None
+    if not is_known and not cache.store(mark, b"") and not is_installed("interpreter", target):
+        # To make an interpreter that nobody keeps takes longer than to compile the program.
+        return None
     try:
         object = interpreter_object(target, cache)
     except ImportError:
@@ -130,10 +136,6 @@ def tiered_machine(
         backtrace=options.backtrace,
     )
     code = compilation.emit()
-    mark = _mark(compilation, target)
-    is_known = cache.load(mark) is not None
-    if not is_known:
-        cache.store(mark, b"")
     compilation.stage = "native"
     try:
         image = Image(object, as_pages(compilation.allocators["native"]), externals())

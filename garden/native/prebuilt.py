@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def prebuilt(name: str, target: str, cache: Cache | None, make: Callable[[], bytes]) -> bytes:
     """What has a name for a target: the installed one, else that in the cache, else what `make` makes."""
-    product = _installed(file_name(name, target))
+    product = _installed(name, target)
     if product is not None:
         return product
     key = digest(name.encode(), target.encode(), fingerprint())
@@ -34,14 +34,23 @@ def prebuilt(name: str, target: str, cache: Cache | None, make: Callable[[], byt
     return product
 
 
+def is_installed(name: str, target: str) -> bool:
+    """Whether the package has it."""
+    return os.path.exists(_path(name, target))
+
+
 def file_name(name: str, target: str) -> str:
     """The file with it, beside this module."""
     return f"{name}.{target}"
 
 
-def _installed(name: str) -> bytes | None:
+def _path(name: str, target: str) -> str:
+    return os.path.join(os.path.dirname(__file__), file_name(name, target))
+
+
+def _installed(name: str, target: str) -> bytes | None:
     try:
-        file = os.open(os.path.join(os.path.dirname(__file__), name), os.O_RDONLY)
+        file = os.open(_path(name, target), os.O_RDONLY)
     except OSError:
         return None
     with open(file, "rb", buffering=0) as opened:

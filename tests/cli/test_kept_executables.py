@@ -82,6 +82,14 @@ def test_the_first_run_loads_no_llvm_and_the_second_leaves_an_executable(write: 
     assert len(executables(tmp_path)) == 1
 
 
+def test_without_a_place_to_keep_anything_programs_run_all_the_same(write: Write, tmp_path: Path) -> None:
+    path = write(SUM)
+    (tmp_path / "cache").write_text("no directory")
+    for _ in range(2):
+        assert run(path) == (0, "45\n", "")
+    assert (tmp_path / "cache").read_text() == "no directory"
+
+
 def test_a_run_that_takes_long_changes_over_and_leaves_an_executable(write: Write, tmp_path: Path) -> None:
     long = "fn loop(n:Int a:Int) Int { match { n == 0 { a } { loop(n - 1 (a * 31 + n) % 1000003) } } }\n"
     # What is not installed is made once.
