@@ -27,7 +27,7 @@ _NORESERVE_STACK: Final = 0x24000
 KNOWN_ERRORS: Final = 35
 
 #: The words that an executable carries with it: numbers of the program, and addresses. `entry` is the function that
-#: runs it. `positions` is 0, or where its places in the source are by pc, 4 bytes each.
+#: runs it.
 CARRIED: Final = (
     "stack_bytes",
     "reserve",
@@ -41,7 +41,6 @@ CARRIED: Final = (
     "name",
     "widths",
     "entry",
-    "positions",
 )
 #: Texts that are the same in all executables.
 TEXTS: Final = ("messages", "errors", "failure", "no_stack", "styles", "no_color")

@@ -121,7 +121,6 @@ def link_program(
         "source_bytes": len(text),
         "name_bytes": len(name),
         "widths_bytes": len(widths),
-        "positions": 0,
     }
     symbols = {"constants": f"{PREFIX}strings", "entry": f"call.{len(program.parameters) - 1}"}
     carried = _carried(object_file.target, numbers, {"source": text, "name": name, "widths": widths}, symbols)
