@@ -59,7 +59,8 @@ def run_program(options: argparse.Namespace, compilation: Compilation) -> int:
                 except OSError as error:
                     return fail(f"cannot write {error.filename}: {error.strerror}", 1)
         compiled = perf_counter()
-        gc.enable()
+        if options.own_process:
+            gc.enable()
         try:
             machine.run()
         except Trap as trap:
