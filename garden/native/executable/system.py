@@ -116,10 +116,6 @@ define internal i64 @executable_run(i64 %argument) {{
   ret i64 0
 }}
 define hidden void @garden_main(i64 %words) noreturn nounwind {{
-  call void @garden_run(i64 %words)
-  unreachable
-}}
-define hidden void @garden_run(i64 %words) noreturn nounwind {{
 start:
   store i64 %words, ptr @executable.words
   %stack = call fastcc i64 @"rt.map_stack"(i64 0)
